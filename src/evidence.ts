@@ -23,7 +23,7 @@ const MAX_ENTRY_FAILURES = 3;
 
 /** Reads the notebook for `audit` and `recover`, and waits while it is unavailable. */
 export function createNotebookReader(
-  notebook: Pick<Notebook, 'listKeys' | 'readExperiment' | 'listComments' | 'readComment'> & {
+  notebook: Pick<Notebook, 'listKeys' | 'readExperiment' | 'listComments' | 'readComment' | 'listUploads'> & {
     newestExperiments(): Promise<readonly { readonly id: number }[]>;
   },
   { clock = systemClock, signal, onRetry }: ReaderOptions,
@@ -52,6 +52,8 @@ export function createNotebookReader(
   return {
     readExperiment: (id: number) => retry(() => tryRead(id, notebook)),
     listComments: (experiment: number) => retry(() => notebook.listComments(experiment)),
+    /** eLabFTW only: the attached files, archived and deleted ones included. */
+    listUploads: (experiment: number) => retry(() => notebook.listUploads(experiment)),
     /** Undefined if the comment does not exist. */
     readComment: (experiment: number, comment: number): Promise<CommentRecord | undefined> =>
       retry(() => notebook.readComment(experiment, comment)).catch((error: unknown) => {

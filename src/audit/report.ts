@@ -48,6 +48,15 @@ const MEANINGS = {
     hint: '--repair posts them again, even if somebody deleted them on purpose',
   },
   'comment twice': { title: 'duplicate comments', hint: 'delete all but one in the notebook' },
+  'file missing': {
+    title: 'raw files missing from the notebook',
+    hint: '--repair attaches them again, from their folder, even if somebody deleted them on purpose',
+  },
+  'not attached': {
+    title: 'filed without their raw files',
+    hint: 'once the reason is fixed, --repair attaches them from their folder',
+    isIntended: true,
+  },
   edited: { title: 'edited in the notebook, and left as they are', isIntended: true },
   altered: {
     title: 'stored differently by the notebook, so that their files are not called safe to delete',
@@ -97,6 +106,8 @@ export interface Repair {
   readonly run: number;
   /** Missing comments, with their ids in the journal. Empty if the run only waits for its next attempt. */
   readonly comments: readonly { readonly n: number; readonly comment: number }[];
+  /** Raw files that are missing, with their ids in the journal, or null if they were refused. */
+  readonly uploads?: readonly { readonly n: number; readonly upload: number | null }[];
 }
 
 /** A file of which everything was read back from the notebook. */
@@ -147,6 +158,8 @@ export const emptyResult = (server: string) => ({
   filed: 0,
   /** Those of these that the notebook has as they were filed. */
   verified: new Set<number>(),
+  /** Those whose raw files the notebook has in full, whatever else was filed. */
+  attached: new Set<number>(),
   /** Those of these that were filed with everything that their files contain. */
   complete: new Set<number>(),
   folders: [] as (FileCounts & { name: string; watch: string })[],

@@ -5,6 +5,7 @@ import { NotebookError } from '../errors.js';
 import { createNotebookReader, type NotebookReader, readBack } from '../evidence.js';
 import type { FiledRun, Filing, JournalReader, UnfiledRun } from '../journal/reader.js';
 import { commentMark, markComment } from '../markers.js';
+import { NO_FILES, verifyFiles } from './files.js';
 import { inParallel } from './folders.js';
 import type { AuditDeps, AuditResult, Finding, FindingKind, Repair } from './report.js';
 
@@ -37,12 +38,15 @@ async function verifyRuns(
   await inParallel(journal.filed(instrument), concurrency, async (run) => {
     signal.throwIfAborted();
     progress.show(`reading back run ${result.filed + 1} of ${total}`);
-    const { findings, isVerified, isComplete, missing } = await verifyRun(run, verifyDeps).catch(unreadable(run));
+    const checked = await verifyRun(run, verifyDeps).catch(unreadable(run));
+    const { findings, isVerified, isComplete, isAttached, missing, uploads = [] } = checked;
     result.filed += 1;
     result.findings.push(...findings);
     if (isVerified) result.verified.add(run.id);
     if (isVerified && isComplete) result.complete.add(run.id);
-    if (missing.length > 0) result.repairs.push({ run: run.id, comments: missing });
+    if (isAttached) result.attached.add(run.id);
+    if (missing.length + uploads.length > 0)
+      result.repairs.push({ run: run.id, comments: missing, ...(uploads.length > 0 && { uploads }) });
   });
 }
 
@@ -50,7 +54,7 @@ async function verifyRuns(
 async function reportUnfiled(
   { config, instrument, journal }: AuditDeps,
   server: Awaited<ReturnType<JournalReader['server']>>,
-  { findings, repairs, verified }: AuditResult,
+  { findings, repairs, verified, attached }: AuditResult,
 ): Promise<void> {
   if (server.halted !== undefined)
     findings.push({ kind: 'halted', text: `nothing is sent to ${config.notebook.url}: ${server.halted}` });
@@ -59,6 +63,7 @@ async function reportUnfiled(
     findings.push(finding);
     // It was reopened after it was read back.
     verified.delete(run.id);
+    attached.delete(run.id);
     if (finding.kind === 'interrupted') repairs.push({ run: run.id, comments: [] });
   }
   for (const experiment of instrument === undefined ? server.spares : [])
@@ -98,9 +103,12 @@ interface Verification {
   readonly findings: readonly Finding[];
   /** Whether the experiment and all comments were read back and contain what was filed. */
   readonly isVerified: boolean;
-  /** Whether what was filed is everything that the file contains. Its readings prove that; nothing else does yet. */
+  /** Whether what was filed is everything that the file contains. */
   readonly isComplete: boolean;
+  /** Whether the notebook has the raw files themselves. */
+  readonly isAttached?: boolean;
   readonly missing: Repair['comments'];
+  readonly uploads?: Repair['uploads'];
 }
 
 /** Compares a done run with its experiment and comments. */
@@ -140,9 +148,10 @@ type PlacedRun = FiledRun & { readonly experiment: number };
 async function verifyContent(
   run: PlacedRun,
   record: ExperimentRecord,
-  { journal, notebook }: VerifyDeps,
+  { journal, notebook, dialect }: VerifyDeps,
 ): Promise<Verification> {
-  const { draft, omits, stored, comments } = await journal.filingOf(run.id);
+  const filing = await journal.filingOf(run.id);
+  const { draft, omits, stored, comments } = filing;
   const edits = draft ? findEdits(record, draft, stored) : [];
   // Servers sanitise markup, so only the text is compared.
   const isIntact = draft === undefined || cellTexts(String(record['body'])) === cellTexts(draft.body);
@@ -151,18 +160,22 @@ async function verifyContent(
     comments.length === 0 ? [] : (embedded(record, comments) ?? (await notebook.listComments(run.experiment)));
   const verified = await Promise.all(comments.map((filed) => verifyComment(filed, listed, run, notebook)));
   const isVerified = verified.every((comment) => comment.isVerified) && isIntact;
-  const gaps = isVerified ? gapsOf(draft, omits) : [];
+  const files = dialect === 'elabftw' ? await verifyFiles(run, filing, record, notebook) : NO_FILES;
+  const gaps = isVerified && !files.isAttached ? gapsOf(draft, omits) : [];
   return {
     findings: [
       ...gaps.map((text) => describe(run, 'incomplete', text)),
       ...edits.map((text) => describe(run, 'edited', text)),
       ...altered,
       ...verified.flatMap(({ findings }) => findings),
+      ...files.findings.map(({ kind, text }) => describe(run, kind, text)),
     ],
     // A title is only a name, but a body or a comment that was changed may no longer contain what the file does.
     isVerified,
     isComplete: gaps.length === 0,
     missing: verified.flatMap(({ missing }) => missing),
+    ...(files.isAttached && { isAttached: true }),
+    ...(files.uploads.length > 0 && { uploads: files.uploads }),
   };
 }
 

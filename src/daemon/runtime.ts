@@ -229,6 +229,9 @@ export function openDelivery(options: DeliveryOptions) {
   function onAvailable(): void {
     guard.distrust();
     writes.retryNow();
+    wake();
+  }
+  function wake(): void {
     queue.wake();
     uploads?.wake();
   }
@@ -301,12 +304,12 @@ export function openDelivery(options: DeliveryOptions) {
   }
   return {
     start(): void {
-      correction = correctDueTimes(outbox, clock, log, queue.wake);
+      correction = correctDueTimes(outbox, clock, log, wake);
       queue.start();
       uploads?.start();
       void retry(checkAtStart, { clock, random, signal: stopping.signal, failed: () => undefined });
     },
-    wake: queue.wake,
+    wake,
     gate: () => showState(limiter.state(), writes.state()),
     /** `ended` is called when the requests that take longer have ended, too: until then, their runs are claimed. */
     async stop(withinMs: number, ended: () => void = () => undefined) {

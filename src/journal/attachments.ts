@@ -155,3 +155,30 @@ export function copyAttachments(db: Connection, from: number, to: number): void 
     INSERT INTO attachments (run, n, name, path, sha256, size, refused)
       SELECT ${to}, n, name, path, sha256, size, 0 FROM attachments WHERE run = ${from} AND sha256 <> ''`;
 }
+
+const filedRow = z.object({
+  n: z.number(),
+  name: z.string(),
+  sha256: z.string(),
+  upload: optional,
+  /** Whether it will not be attached. */
+  isRefused: flag,
+  /** Why it is not attached, or not yet. */
+  reason: nullable(z.string()),
+});
+
+/** The raw files of a run, as far as they are attached. */
+export const readAttachments = (db: Connection, run: number) =>
+  parseRows(
+    filedRow,
+    db.rows`
+      SELECT n, name, sha256, upload, refused AS isRefused, reason FROM attachments WHERE run = ${run} ORDER BY n`,
+  );
+
+/** Uploads these files again, of which the notebook certainly has none. */
+export function reattach(db: Connection, run: number, numbers: readonly number[]): void {
+  for (const n of numbers)
+    db.run`
+      UPDATE attachments SET upload = NULL, refused = 0, reason = NULL, intent_at = NULL, attempts = 0,
+        due_at = iif((SELECT step FROM runs WHERE id = run) = 'done', 0, NULL) WHERE run = ${run} AND n = ${n}`;
+}

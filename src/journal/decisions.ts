@@ -28,6 +28,11 @@ export const requestSchema = z.discriminatedUnion('kind', [
     kind: z.literal('repair'),
     run: id,
     comments: z.array(z.strictObject({ n: id, comment: id })).readonly(),
+    /** Files that are missing, each by the id that it had, or that were refused. */
+    uploads: z
+      .array(z.strictObject({ n: id, upload: id.nullable() }))
+      .readonly()
+      .exactOptional(),
   }),
   /** Read the file of a done run again, and update its experiment and comments. */
   z.strictObject({ kind: z.literal('remap'), run: id }),
@@ -80,6 +85,8 @@ export interface Facts {
   readonly owner: number | undefined;
   /** The posted comments of the run. */
   readonly comments: readonly PostedComment[];
+  /** Its raw files, with their ids in the notebook. */
+  readonly uploads: readonly { readonly n: number; readonly upload: number | null }[];
   /** Other runs that are held for the same drift; undefined if accepting the drift has no effect. */
   readonly driftPeers: readonly number[] | undefined;
   /** The number that the next new run gets. */
@@ -111,6 +118,8 @@ export type Change =
   | { readonly kind: 'lookForComments' }
   /** These comments are gone from the notebook, and are posted again. */
   | { readonly kind: 'repostComments'; readonly comments: readonly PostedComment[] }
+  /** These files are not in the notebook, and are uploaded again. */
+  | { readonly kind: 'reattach'; readonly numbers: readonly number[] }
   | { readonly kind: 'dropSpare'; readonly server: string; readonly experiment: number }
   /** Adds a run with the same content, and with the same draft if there is one. */
   | { readonly kind: 'refile'; readonly as: number; readonly refiling: number; readonly reference: string }
@@ -362,7 +371,7 @@ function refuseRepair(run: RunRow): string | undefined {
 }
 
 /** Posts missing comments again. A run that is not done yet continues without waiting. */
-function repair(run: RunRow, { at, comments }: Facts, request: RequestOf<'repair'>): Decision {
+function repair(run: RunRow, { at, comments, uploads }: Facts, request: RequestOf<'repair'>): Decision {
   if (run.step !== 'done')
     return run.dueAt > at
       ? accepted(`${nameOf(run)} continues now`, { kind: 'set', values: { dueAt: 0 } })
@@ -371,13 +380,34 @@ function repair(run: RunRow, { at, comments }: Facts, request: RequestOf<'repair
   const missing = request.comments.filter(({ n, comment }) =>
     comments.some((posted) => posted.n === n && posted.comment === comment),
   );
-  if (missing.length === 0) return accepted(`${nameOf(run)} is already repaired`);
+  const files = (request.uploads ?? []).filter(({ n, upload }) =>
+    uploads.some((known) => known.n === n && known.upload === upload),
+  );
   const numbers = missing.map(({ n }) => n).join(', ');
-  return accepted(
-    `${nameOf(run)}: ${missing.length === 1 ? 'comment' : 'comments'} ${numbers} on experiment ${run.experiment} will be posted again`,
+  const parts = [
+    ...(missing.length === 0
+      ? []
+      : [
+          `${missing.length === 1 ? 'comment' : 'comments'} ${numbers} on experiment ${run.experiment} will be posted again`,
+        ]),
+    ...(files.length === 0
+      ? []
+      : [`${plural(files.length, 'raw file')} will be attached to experiment ${run.experiment} again`]),
+  ];
+  if (parts.length === 0) return accepted(`${nameOf(run)} is already repaired`);
+  const reposted: Change[] = [
     { kind: 'repostComments', comments: missing },
     { kind: 'set', values: { step: 'described', attempts: 0, dueAt: 0 } },
-    { kind: 'history', event: 'repaired', detail: { comments: missing } },
+  ];
+  return accepted(
+    `${nameOf(run)}: ${parts.join('; ')}`,
+    ...(missing.length === 0 ? [] : reposted),
+    ...(files.length === 0 ? [] : [{ kind: 'reattach', numbers: files.map(({ n }) => n) } as const]),
+    {
+      kind: 'history',
+      event: 'repaired',
+      detail: { comments: missing, ...(files.length > 0 && { files: files.length }) },
+    },
   );
 }
 

@@ -72,7 +72,16 @@ function findOverdue(db: Connection, before: number): OverdueRun | undefined {
   const found = [...openInstruments(db)].flatMap((name) =>
     ([0, 1] as const).flatMap((backlog) => oldOf(db, name, backlog, before)),
   );
-  return found.sort((a, b) => a.since - b.since)[0];
+  return [...found, ...lateUploads(db, before)].sort((a, b) => a.since - b.since)[0];
+}
+
+/** A run that is done, but whose raw file could not be attached so far. */
+function lateUploads(db: Connection, before: number): OverdueRun[] {
+  const rows = db.rows`
+    SELECT run, instrument, runs.path, 'sending' AS state, added_at AS since, attachments.reason FROM attachments
+      JOIN runs ON runs.id = run WHERE attachments.due_at IS NOT NULL AND attachments.attempts > 0 AND step = 'done'
+      AND parked IS NULL AND added_at < ${before} ORDER BY added_at LIMIT 1`;
+  return parseRows(openRow, rows);
 }
 
 /** The first run that is old enough, by number: nearly always the oldest one. */
@@ -96,12 +105,16 @@ const reopenedAt = (db: Connection, run: number): number | undefined =>
 
 async function pullForward({ db, commit }: Store, latest: number): Promise<number> {
   // Nearly always there is none, and reading costs less than a commit.
-  if (!db.exists`SELECT 1 FROM runs WHERE step <> 'done' AND parked IS NULL AND due_at > ${latest} LIMIT 1`) return 0;
-  return commit(
-    () =>
-      db.run`
-        UPDATE runs SET due_at = 0 WHERE step <> 'done' AND parked IS NULL AND due_at > ${latest}`.changes,
-  );
+  const isLate = db.exists`
+    SELECT 1 FROM runs WHERE step <> 'done' AND parked IS NULL AND due_at > ${latest}
+      UNION ALL SELECT 1 FROM attachments WHERE due_at > ${latest} LIMIT 1`;
+  if (!isLate) return 0;
+  return commit(() => {
+    const uploads = db.run`UPDATE attachments SET due_at = 0 WHERE due_at > ${latest}`;
+    const runs = db.run`
+      UPDATE runs SET due_at = 0 WHERE step <> 'done' AND parked IS NULL AND due_at > ${latest}`;
+    return Number(runs.changes) + Number(uploads.changes);
+  });
 }
 
 /** A clock that is wrong for fewer days than this, such as after an empty battery, removes nothing. */

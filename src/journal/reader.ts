@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { systemClock } from '../clock.js';
 import { type DiskFile, RUN_STATES, type RunState } from '../model.js';
 import type { ContentKey } from '../outbox.js';
+import { readAttachments } from './attachments.js';
 import {
   Connection,
   type Database,
@@ -265,6 +266,7 @@ const readFiling = (db: Connection, run: number) => ({
   omits: omitsRow.parse(db.value<string>`SELECT omits FROM drafts WHERE run = ${run}` ?? null),
   stored: storedParts.parse(db.value<string>`SELECT stored FROM drafts WHERE run = ${run}`),
   comments: readComments(db, run),
+  attachments: readAttachments(db, run),
 });
 
 /** Empty in the journal if the run was erased. */

@@ -1,7 +1,7 @@
 import { explain, LabfeedError } from '../errors.js';
 import { erasedCopy } from '../markers.js';
 import { parseJson } from '../text.js';
-import { copyAttachments, lookForUploads } from './attachments.js';
+import { copyAttachments, lookForUploads, reattach } from './attachments.js';
 import { addHistory, Connection, columnOf, openCurrent, parseRow, part, raw } from './database.js';
 import {
   type Answer,
@@ -92,6 +92,7 @@ function decideNow(db: Connection, row: RunRow | undefined, request: RunRequest,
     source,
     owner,
     comments: db.rows`SELECT n, comment FROM comments WHERE run = ${run} AND comment IS NOT NULL`,
+    uploads: db.rows`SELECT n, upload FROM attachments WHERE run = ${run} AND due_at IS NULL`,
     driftPeers: driftPeers(db, run),
     nextRun: (db.value<number>`SELECT max(id) FROM runs` ?? 0) + 1,
   });
@@ -116,6 +117,8 @@ function applyChange(db: Connection, row: RunRow, change: Change, at: number): u
             UPDATE comments SET comment = NULL, intent_at = NULL, gone = ${comment} WHERE run = ${id}
               AND n = ${n}`,
       );
+    case 'reattach':
+      return reattach(db, id, change.numbers);
     case 'dropSpare':
       return dropSpare(db, change.server, change.experiment);
     case 'refile':

@@ -11,6 +11,8 @@ const detailSchema = z.looseObject({
   found: z.boolean().optional(),
   n: number,
   comment: number,
+  upload: number,
+  files: number,
   comments: z.union([z.number(), z.array(z.object({ n: z.number() }))]).optional(),
   dueAt: number,
   times: number,
@@ -64,7 +66,16 @@ const SENTENCES: Readonly<Record<string, (detail: Detail, at: number) => string>
   refiled: ({ as, of }) => (as === undefined ? `Refiled from run ${of}` : `Refiled as run ${as}`),
   recovered: ({ experiment, comments }) =>
     `Recovered from the notebook: experiment ${experiment}, ${plural(Number(comments ?? 0), 'comment')}`,
-  repaired: ({ comments }) => `Missing comments are posted again: ${listComments(comments)}`,
+  repaired: ({ comments, files = 0 }) =>
+    [
+      ...(Array.isArray(comments) && comments.length === 0
+        ? []
+        : [`Missing comments are posted again: ${listComments(comments)}`]),
+      ...(files === 0 ? [] : [`${plural(files, 'missing raw file')} attached again`]),
+    ].join('. '),
+  uploaded: ({ n, upload, found }) => `Raw file ${n} ${found ? 'found in the notebook' : 'attached'}, id ${upload}`,
+  uploadRefused: ({ reason }) => `${capitalize(String(reason))}`,
+  uploadPostponed: ({ reason }) => `${capitalize(String(reason))}`,
   setBack: ({ experiment, became }) => `The notebook was restored: ${describeRestored(experiment, became)}`,
   ignored: ({ was }) => `Ignored; was ${was}`,
   erased: () => 'File name, draft and history erased',

@@ -22,7 +22,11 @@ const identified = ({ parts: _, ...file }: FoundFile, sha256: string): Identifie
 });
 
 type Changes = Partial<Omit<FolderDeps, 'folder'>> &
-  Partial<FolderDeps['folder']> & { readonly verified?: ReadonlySet<number>; readonly complete?: ReadonlySet<number> };
+  Partial<FolderDeps['folder']> & {
+    readonly verified?: ReadonlySet<number>;
+    readonly complete?: ReadonlySet<number>;
+    readonly attached?: ReadonlySet<number>;
+  };
 
 /** A folder with these files; the hash of each is its path. By default every run is verified. */
 async function compare(paths: readonly string[], changes: Changes) {
@@ -55,6 +59,7 @@ async function compare(paths: readonly string[], changes: Changes) {
     safe,
     verified,
     complete: new Set(changes.complete ?? verified),
+    attached: new Set(changes.attached),
   });
   const kinds = findings.map(({ kind, path }) => `${kind} ${path}`);
   return { counts, kinds, safe: safe.map(({ path }) => path) };
@@ -128,6 +133,9 @@ test('a file is safe only if the notebook has all that it contains', async () =>
   const partly = await compare(['a'], { journal, complete: new Set() });
   expect(partly).toMatchObject({ counts: { files: 1, proved: 0, incomplete: 1 }, safe: [] });
   expect(await compare(['a'], { journal })).toMatchObject({ counts: { proved: 1, incomplete: 0 }, safe: ['a'] });
+  // The file itself is in the notebook.
+  const attached = { journal, verified: new Set<number>(), complete: new Set<number>(), attached: new Set([0]) };
+  expect(await compare(['a'], attached)).toMatchObject({ counts: { proved: 1 }, safe: ['a'] });
 });
 
 test('a run of several files is verified as a whole, even if the listing splits it, and all its files are then safe', async () => {

@@ -23,6 +23,7 @@ const RESULT: AuditResult = {
   safe: [],
   filed: 1,
   verified: new Set(),
+  attached: new Set(),
   complete: new Set(),
   folders: [],
   stoppedBy: undefined,

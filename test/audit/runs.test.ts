@@ -26,6 +26,7 @@ const FILING: Filing = {
     { n: 1, text: 'one', comment: 71 },
     { n: 2, text: 'two', comment: 72 },
   ],
+  attachments: [],
 };
 const PAGE = { title: 'a', date: '2026-01-02', body: BODY };
 const [ONE, TWO] = FILING.comments.map(
@@ -50,6 +51,7 @@ const verify = ({ filingOf = async () => FILING, dialect = 'v2', ...requests }: 
       listComments: async () => [ONE, TWO],
       readComment: async () => undefined,
       newestId: async () => undefined,
+      listUploads: async () => [],
       checkPresence: async () => 'v2' as const,
       ...requests,
     },
@@ -180,6 +182,7 @@ test('a run without a draft in the journal is verified by its origin line and ma
     draft: undefined,
     omits: undefined,
     stored: {},
+    attachments: [],
     comments: FILING.comments.map((one) => ({ ...one, text: '' })),
   });
   const marked = await verify({ filingOf, readExperiment: async () => ({ ...PAGE, title: 'another' }) });
@@ -249,4 +252,56 @@ test('a run that changes while the audit runs is never both on its way and verif
     () => [RUN.id],
   );
   expect([[...reopened.verified], kinds(reopened)]).toEqual([[], ['on its way']]);
+});
+
+const FILE = { n: 1, name: 'a.csv', sha256: RUN.sha256, upload: 81, isRefused: false, reason: undefined };
+const UPLOAD = { id: 81, hash: RUN.sha256, state: 1 };
+
+const verifyAttached = (changes: Partial<typeof FILE>, uploads: readonly object[], omits = ['59,000 rows']) =>
+  verify({
+    dialect: 'elabftw',
+    filingOf: async () => ({ ...FILING, omits, attachments: [{ ...FILE, ...changes }] as Filing['attachments'] }),
+    listUploads: async () => uploads as never,
+  });
+
+test('a run whose raw file the notebook has is attached, whatever its readings, comments and body', async () => {
+  expect(await verifyAttached({}, [UPLOAD])).toMatchObject({ findings: [], isAttached: true });
+  const shown = await verify({
+    dialect: 'elabftw',
+    filingOf: async () => ({ ...FILING, omits: ['rows'], attachments: [FILE] }),
+    readExperiment: async () => ({ ...PAGE, body: `${BODY}<p>mine</p>`, uploads: [UPLOAD] }),
+    listUploads: async () => {
+      throw new Error('the experiment shows its files');
+    },
+  });
+  expect([kinds(shown), shown.isVerified, shown.isAttached]).toEqual([['edited'], false, true]);
+});
+
+test.each([
+  ['deleted', [{ ...UPLOAD, state: 3 }]],
+  ['replaced by other bytes', [{ ...UPLOAD, hash: 'cd'.repeat(32) }]],
+  ['gone', []],
+])('a raw file that is %s is reported, can be repaired, and proves nothing', async (_, uploads) => {
+  const verified = await verifyAttached({}, uploads);
+  expect(kinds(verified)).toEqual(['incomplete', 'file missing']);
+  expect(verified).toMatchObject({ isComplete: false, uploads: [{ n: 1, upload: 81 }] });
+  expect(verified.isAttached).toBeUndefined();
+});
+
+test('a raw file that was refused, or is not sent yet, proves nothing', async () => {
+  const refused = await verifyAttached({ upload: undefined, isRefused: true, reason: 'too large' } as never, []);
+  expect([kinds(refused), refused.isAttached]).toEqual([['incomplete', 'not attached'], undefined]);
+  expect(refused.uploads).toEqual([{ n: 1, upload: null }]);
+  const waiting = await verifyAttached({ upload: undefined } as never, []);
+  expect([kinds(waiting), waiting.uploads]).toEqual([['incomplete', 'on its way'], undefined]);
+});
+
+test('after a lost journal, a file is recognised by the fingerprint of its run', async () => {
+  const filingOf = async () => ({ ...FILING, draft: undefined, omits: undefined });
+  const found = await verify({
+    dialect: 'elabftw',
+    filingOf,
+    readExperiment: async () => ({ ...PAGE, uploads: [UPLOAD] }),
+  });
+  expect(found.isAttached).toBe(true);
 });

@@ -307,3 +307,45 @@ test('after `recover`, an upload that the journal does not know is found', async
   await attempt();
   expect(uploads()).toHaveLength(1);
 });
+
+test('repair attaches a file again that somebody deleted, and one that was refused', async () => {
+  const { file, attempt, uploads, faults, journal, files } = await setUp();
+  const run = await file('a', [attachment('a'), attachment('b')]);
+  faults.push(new NotebookError('request', 'Too Large', { status: 413 }));
+  await attempt();
+  const [, second] = await files(run);
+  for (const upload of uploads()) upload.state = 3;
+  const missing = [
+    { n: 1, upload: null },
+    { n: 2, upload: second?.upload ?? 0 },
+  ];
+  const decided = await journal.requests.decide(
+    { kind: 'repair', run, comments: [], uploads: missing },
+    { path: '', has: 'nothing' },
+  );
+  expect(decided.answer.text).toBe('run 1 (a.csv): 2 raw files will be attached to experiment 101 again');
+  await attempt();
+  expect(uploads().map(({ real_name, state }) => `${real_name} ${state}`)).toEqual(['b.csv 3', 'a.csv 1', 'b.csv 1']);
+  const again = await journal.requests.decide(
+    { kind: 'repair', run, comments: [], uploads: missing },
+    { path: '', has: 'nothing' },
+  );
+  expect(again.answer.text).toBe('run 1 (a.csv) is already repaired');
+});
+
+test('a file that cannot be attached for long raises an alarm, and a clock that was ahead postpones nothing', async () => {
+  const { file, attempt, faults, clock, journal } = await setUp();
+  const run = await file('a');
+  clock.advance(1000);
+  expect(await journal.outbox.overdue(clock.now())).toBeUndefined();
+  faults.push(new NotebookError('server', 'bad gateway', { retryAfterMs: 3_600_000 }));
+  await attempt();
+  expect(await journal.outbox.overdue(clock.now())).toMatchObject({
+    run,
+    reason: expect.stringMatching(/^the raw file a.csv is not attached yet/),
+  });
+  expect(await attempt()).toBe(0);
+  expect(await journal.outbox.pullForward(clock.now())).toBe(1);
+  expect(await attempt()).toBe(1);
+  expect(await journal.outbox.overdue(clock.now())).toBeUndefined();
+});

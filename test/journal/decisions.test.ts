@@ -30,6 +30,7 @@ const FACTS: Facts = {
   source: { path: '/data/a.csv', has: 'itsBytes' },
   owner: undefined,
   comments: [{ n: 1, comment: 71 }],
+  uploads: [{ n: 1, upload: 81 }],
   driftPeers: undefined,
   nextRun: 20,
 };

@@ -105,6 +105,26 @@ test('where the server only keeps the contract, nothing is attached and nothing 
   await daemon.stop();
 }, 30_000);
 
+test('audit calls a file safe because it is attached, and repairs an attachment that somebody deleted', async () => {
+  const { sandbox, site } = await setUp('elabftw');
+  // Nothing of the file is read, so only the attachment holds its content.
+  const instruments = '  balance: { watch: data/balance, ready: { quiet: 150ms }, parse: { format: none } }';
+  const scene = { sandbox, site: makeSite(site.folder, { url: sandbox.url, key: sandbox.key, instruments }) };
+  const daemon = await withOneFiled(scene);
+  await until('the file is attached', () => uploadsOf(scene).length === 1);
+  const path = join(site.folder, 'data', 'balance', 'w0.csv');
+  const audit = async (...options: string[]) =>
+    (await labfeed(['audit', ...options, '--config', scene.site.config])).stdout;
+  expect(await audit('--safe')).toBe(`${path}\n`);
+  const address = `${sandbox.url}/api/v2/experiments/1/uploads/1`;
+  await fetch(address, { method: 'DELETE', headers: { authorization: sandbox.key } });
+  expect(await audit('--safe')).toBe('');
+  expect(await audit('--repair')).toMatch(/raw files missing from the notebook \(1\)[^]*1 raw file will be attached/);
+  await until('the file is attached again', () => uploadsOf(scene).length === 2);
+  await until('the audit sees it', async () => (await audit('--safe')) === `${path}\n`);
+  await daemon.stop();
+}, 60_000);
+
 /** Counts the bytes of uploads instead of keeping them, slowly; everything else goes to the sandbox. */
 async function countingServer(target: string) {
   const received = { bytes: 0, uploads: 0 };
