@@ -157,6 +157,24 @@ export type Plot = {
   | { readonly kind: 'heatmap'; readonly rows: number; readonly columns: number; readonly values: Float64Array }
 );
 
+/** One of eLabFTW's extra fields. */
+export interface ExtraField {
+  readonly value: string;
+  readonly type: string;
+  readonly unit?: string | undefined;
+}
+
+/** What only eLabFTW has. Names are resolved when the run is delivered. */
+export interface Extras {
+  readonly fields?: Readonly<Record<string, ExtraField>>;
+  readonly category?: string | number | undefined;
+  readonly status?: string | number | undefined;
+  readonly template?: string | number | undefined;
+  readonly link?: string | number | undefined;
+  readonly canread?: string | undefined;
+  readonly canwrite?: string | undefined;
+}
+
 /** What is sent to the notebook for one run. The comments have no marker lines yet. */
 export interface Draft {
   readonly title: string;
@@ -164,6 +182,7 @@ export interface Draft {
   readonly date: string;
   readonly body: string;
   readonly tags: readonly string[];
+  readonly extras?: Extras | undefined;
   readonly comments: readonly string[];
 }
 

@@ -9,10 +9,12 @@ import { type Instrument, journalOf, type LoadedConfig, type UsableConfig } from
 import { readKey, readToken } from '../config/secrets.js';
 import { isLoopback } from '../config/settings.js';
 import { openNotebook } from '../connection.js';
-import { ConfigError, EXIT, formatPlace, LabfeedError, type Problem } from '../errors.js';
+import { Directory, type ListNamed } from '../deliver/directory.js';
+import { ConfigError, EXIT, formatPlace, LabfeedError, NotebookError, type Problem } from '../errors.js';
 import { inspectJournal } from '../journal/maintenance.js';
 import { checkMapping } from '../mapping/mapping.js';
 import { runGoldenTests, type TestResult } from '../mapping/tests.js';
+import { dialectOf } from '../model.js';
 import { joinWords, plural } from '../text.js';
 import {
   checkFolders,
@@ -203,11 +205,11 @@ function secretProblems(read: () => void): Finding[] {
   }
 }
 
-async function checkNotebook({ notebook, placeOf }: LoadedConfig): Promise<Finding[]> {
+async function checkNotebook({ notebook, placeOf, instruments }: LoadedConfig): Promise<Finding[]> {
   if (!notebook) return [];
   const problems = secretProblems(() => readKey(notebook.key, placeOf(['notebook', 'key'])));
   if (problems.length > 0) return problems;
-  return [...checkKeyFile(notebook.key.file), await checkServer({ notebook, placeOf })];
+  return [...checkKeyFile(notebook.key.file), ...(await checkServer({ notebook, placeOf, instruments }))];
 }
 
 /** The group may read the key file: this is how root gives it to a service. */
@@ -217,23 +219,58 @@ function checkKeyFile(path: string | undefined): Finding[] {
   return [{ level: 'note', text, hint: `restrict it: chmod 600 ${path}` }];
 }
 
-async function checkServer(config: Pick<UsableConfig, 'notebook' | 'placeOf'>): Promise<Finding> {
+async function checkServer(config: Pick<UsableConfig, 'notebook' | 'placeOf' | 'instruments'>): Promise<Finding[]> {
   const { url } = config.notebook;
   const notebook = openNotebook(config);
   try {
-    const account = describeAccount(await notebook.listKeys());
-    return { level: 'good', text: `${url} accepts the key; ${account}` };
+    const keys = await notebook.listKeys();
+    const accepted: Finding = { level: 'good', text: `${url} accepts the key; ${describeAccount(keys)}` };
+    const names = dialectOf(keys) === 'elabftw' ? await checkNames(config.instruments, notebook) : [];
+    return [accepted, ...checkWritable(keys), ...names];
   } catch (error) {
     if (!(error instanceof LabfeedError)) throw error;
     const text = error.message.includes(url) ? error.message : `${url}: ${error.message}`;
-    return { level: 'wrong', text, hint: error.hint };
+    return [{ level: 'wrong', text, hint: error.hint }];
   } finally {
     await notebook.close();
   }
 }
 
+type KeyRecords = readonly Readonly<Record<string, unknown>>[];
+
+/** eLabFTW shows which keys may write. The one that was just used is ours. */
+function checkWritable(keys: KeyRecords): Finding[] {
+  const usedAt = (key: KeyRecords[number]): string => String(key['last_used_at'] ?? '');
+  const [ours] = [...keys].sort((a, b) => usedAt(b).localeCompare(usedAt(a)));
+  if (ours?.['can_write'] !== 0) return [];
+  const text = `the API key ${ours['name'] === undefined ? '' : `${JSON.stringify(ours['name'])} `}may only read, so nothing can be filed`;
+  return [{ level: 'wrong', text, hint: 'create a key with write access in eLabFTW' }];
+}
+
+/** Whether eLabFTW has what the instruments name: categories, statuses, templates and resources. */
+async function checkNames(
+  instruments: readonly Instrument[],
+  { listNamed }: { listNamed: ListNamed },
+): Promise<Finding[]> {
+  const directory = new Directory();
+  const findings: Finding[] = [];
+  for (const { name, experiment } of instruments) {
+    for (const kind of ['category', 'status', 'template', 'link'] as const) {
+      const wanted = experiment[kind];
+      if (wanted === undefined) continue;
+      try {
+        await directory.idOf(kind, wanted, listNamed, systemClock.monotonic());
+      } catch (error) {
+        if (!(error instanceof NotebookError) || error.failure !== 'request') throw error;
+        findings.push({ level: 'wrong', text: `${name}: ${error.message}`, hint: error.hint });
+      }
+    }
+  }
+  return findings;
+}
+
 /** The API cannot name the user. People recognise the account by the names of its keys. */
-function describeAccount(keys: readonly Readonly<Record<string, unknown>>[]): string {
+function describeAccount(keys: KeyRecords): string {
   const names = keys.map((key) => key['name']).filter((name) => typeof name === 'string');
   const team = keys.map((key) => key['team_name']).find((name) => typeof name === 'string');
   return `the account has ${plural(keys.length, 'key')}: ${names.join(', ')}${team ? `; team ${team}` : ''}`;

@@ -112,6 +112,34 @@ const plotSchema = z.union(
   { error: PLOT },
 );
 
+const FIELD_TYPES = ['text', 'number', 'date', 'time', 'datetime-local', 'url', 'email'] as const;
+const FIELD = 'expected a template, or { value: "{{ meta.pH }}", type: number, unit: pH }';
+
+const fieldSchema = z
+  .union(
+    [
+      text('a template'),
+      z.strictObject(
+        {
+          value: text('a template').describe('The value. A field without a value is left out.'),
+          type: z.enum(FIELD_TYPES).default('text').describe('How eLabFTW shows and checks it.'),
+          unit: text('a unit').optional().describe('The unit of a number.'),
+        },
+        { error: FIELD },
+      ),
+    ],
+    { error: FIELD },
+  )
+  .transform((written) => (typeof written === 'string' ? { value: written, type: 'text' as const } : written));
+
+const nameOrId = (what: string) =>
+  z.union([text(`the name or the id of ${what}`), z.int().positive()], {
+    error: `expected the name or the id of ${what}`,
+  });
+
+/** From everybody to the owner alone. eLabFTW's own names. */
+const PERMISSIONS = ['public', 'organization', 'team', 'user', 'useronly'] as const;
+
 const experimentSchema = z
   .strictObject(
     {
@@ -128,6 +156,18 @@ const experimentSchema = z
         .describe(
           'The plot of the readings: auto (chosen by the columns), never, or its columns and kind. Default: auto.',
         ),
+      fields: z
+        .record(text('the name of a field'), fieldSchema, {
+          error: mapError('fields: { Sample: "{{ meta.Sample }}" }'),
+        })
+        .optional()
+        .describe('eLabFTW: its extra fields, by name. A template, or keys below.'),
+      category: nameOrId('a category').optional().describe('eLabFTW: the category, by name or id.'),
+      status: nameOrId('a status').optional().describe('eLabFTW: the status, by name or id.'),
+      template: nameOrId('a template').optional().describe('eLabFTW: the template to create the experiment from.'),
+      link: nameOrId('a resource').optional().describe('eLabFTW: a resource to link to, such as the instrument.'),
+      canread: z.enum(PERMISSIONS).optional().describe('eLabFTW: who may read the experiment.'),
+      canwrite: z.enum(PERMISSIONS).optional().describe('eLabFTW: who may change the experiment.'),
     },
     { error: mapError('experiment: { title: "…", tags: [ … ] }') },
   )

@@ -3,6 +3,7 @@ import { LabfeedError } from '../errors.js';
 import type { Log } from '../log.js';
 import type { Origin } from '../markers.js';
 import type { LearntFacts, OpenRun, Outbox, ServerOutbox } from '../outbox.js';
+import { Directory, type ListNamed } from './directory.js';
 
 /** Everything that the delivery of a run needs. */
 export interface DeliveryContext {
@@ -58,11 +59,28 @@ export interface FilledCreation {
   readonly body: string;
   readonly content_type: number;
   readonly tags?: readonly string[] | undefined;
+  /** An object, unlike in a PATCH. */
+  readonly metadata?: object | undefined;
+  readonly category?: number;
+  readonly status?: number;
+  readonly canread_base?: number;
+  readonly canwrite_base?: number;
+}
+
+/** What only eLabFTW has of an experiment. */
+export interface ExperimentExtras {
+  /** JSON. */
+  readonly metadata?: string;
+  readonly category?: number;
+  readonly status?: number;
+  readonly canread_base?: number;
+  readonly canwrite_base?: number;
 }
 
 /** The part of the notebook client that delivery uses. */
 export interface Notebook {
-  createExperiment(fields: { title: string }): Promise<number>;
+  /** `template`: eLabFTW only. */
+  createExperiment(fields: { title: string; template?: number | undefined }): Promise<number>;
   /** eLabFTW only: the creation carries what the PATCH would, apart from title and date. */
   createFilledExperiment(content: FilledCreation): Promise<number>;
   readExperiment(id: number): Promise<ExperimentRecord>;
@@ -71,6 +89,11 @@ export interface Notebook {
    * turn; if it throws, nothing is sent.
    */
   patchExperiment(id: number, changes: ExperimentChanges, check?: () => void): Promise<ExperimentRecord | undefined>;
+  /** eLabFTW only, as are the next two. */
+  patchExtras(id: number, changes: ExperimentExtras): Promise<void>;
+  /** Idempotent. */
+  linkItem(id: number, item: number): Promise<void>;
+  readonly listNamed: ListNamed;
   /** eLabFTW only, as are the next two: its PATCH does not accept tags. Idempotent. */
   addTag(experiment: number, tag: string): Promise<void>;
   listTags(experiment: number): Promise<readonly { readonly id: number; readonly tag: string }[]>;
@@ -288,6 +311,7 @@ export class WindowMemory {
   /** Whether a creation of this process was read back on a server that drops titles. */
   isTitleChecked = false;
   readonly filled = new FilledCreations();
+  readonly directory = new Directory();
   /** On the monotonic clock: when to look again for unseen creations, after one entry could not be read. */
   sweepAgainAt = 0;
   readonly log: Pick<Log, 'warn'> | undefined;

@@ -10,6 +10,7 @@ import {
   type Filing,
   HaltedError,
 } from './context.js';
+import { metadataOf, type ResolvedExtras, resolveExtras, setExtras } from './extras.js';
 import {
   attributeNotFound,
   certainlyNotDone,
@@ -147,10 +148,11 @@ async function create(run: OpenRun, earlier: Earlier, context: DeliveryContext):
   const { highest, keepsTitle } = facts;
   const { unseen, above, sweepFrom } = earlier;
   const floor = unseen === 0 || highest === undefined ? highest : above && Math.min(above, highest);
+  const extras = await extrasOf(run, facts, context);
   // Durable before the POST: after a crash, delivery looks for the experiment instead of creating a second one.
   await outbox.record(run.id, { kind: 'intended', server: server.url, floor, unseen, sweepFrom, at: clock.now() });
   const sentAt = clock.monotonic();
-  const { experiment, isFilled } = await post(run, facts, context).catch((error: unknown) =>
+  const { experiment, isFilled } = await post(run, facts, extras, context).catch((error: unknown) =>
     creationFailed(error, run, highest, context),
   );
   const isKnown = await server.hasExperiment(experiment);
@@ -165,17 +167,28 @@ async function create(run: OpenRun, earlier: Earlier, context: DeliveryContext):
   return { experiment, isNew: true, isFilled };
 }
 
+const extrasOf = async (
+  { draft: { extras } }: OpenRun,
+  { dialect }: ServerFacts,
+  context: DeliveryContext,
+): Promise<ResolvedExtras | undefined> =>
+  extras && dialect === 'elabftw' ? resolveExtras(extras, context) : undefined;
+
 /** On eLabFTW, the creation carries all it can: each request costs the server 0.3 s. */
 async function post(
   run: OpenRun,
   { dialect, keepsTitle }: ServerFacts,
+  extras: ResolvedExtras | undefined,
   { notebook, unknown: { window } }: DeliveryContext,
 ): Promise<{ experiment: number; isFilled: boolean }> {
   const title = provisionalTitle(run.reference);
   const { body, tags } = run.draft;
-  if (dialect === 'elabftw' && keepsTitle === true && window.filled.isPossible(run.id)) {
+  const template = extras?.template;
+  // With a template, eLabFTW ignores the rest.
+  if (dialect === 'elabftw' && keepsTitle === true && !template && window.filled.isPossible(run.id)) {
     const carried = window.filled.areAccepted(tags) ? tags : undefined;
-    const content = { title, body, content_type: HTML, tags: carried };
+    const metadata = extras && metadataOf(extras.fields);
+    const content = { title, body, content_type: HTML, tags: carried, metadata, ...extras?.attributes };
     try {
       return { experiment: await notebook.createFilledExperiment(content), isFilled: true };
     } catch (error) {
@@ -187,7 +200,7 @@ async function post(
       window.filled.noteFailed(run.id);
     }
   }
-  return { experiment: await notebook.createExperiment({ title }), isFilled: false };
+  return { experiment: await notebook.createExperiment({ title, template }), isFilled: false };
 }
 
 /** With 403, checks the key: unlike in a window of ids, the entry is ours. */
@@ -224,10 +237,9 @@ const HTML = 1;
 async function describe(filing: Filing, isNew: boolean, isFilled: boolean): Promise<void> {
   const { run, experiment, notebook, server, outbox, unknown } = filing;
   const { dialect } = await server.facts();
-  const { tags, ...fields } = run.draft;
+  const { title, date, body, tags } = run.draft;
   // eLabFTW refuses a PATCH with tags after saving the rest, and may take bodies for markdown.
-  const all = dialect === 'elabftw' ? { ...fields, content_type: HTML } : run.draft;
-  const { title, date } = run.draft;
+  const all = { title, date, body, ...(dialect === 'elabftw' ? { content_type: HTML } : { tags }) };
   const patch = async (changes: ExperimentChanges): Promise<Patched> => ({
     record: await sendEdit(filing, () => notebook.patchExperiment(experiment, changes)),
   });
@@ -243,6 +255,8 @@ async function describe(filing: Filing, isNew: boolean, isFilled: boolean): Prom
     await setTags(filing);
     unknown.window.filled.noteAccepted(tags);
   }
+  const extras = await extrasOf(run, await server.facts(), filing);
+  if (extras) await setExtras(patched?.record ?? (await readOwn(experiment, filing)), extras, filing);
   // Stored together with the intent of the first comment.
   outbox.recordLater(run.id, { kind: 'described', stored: storedDifferently(patched?.record, run.draft) });
 }

@@ -8,7 +8,7 @@ import { type ExperimentRecord, type Filing, gracePeriodMs, NotYetError } from '
 import { sendEdit } from './failures.js';
 
 type Description = Omit<Draft, 'comments'> & { readonly stored?: StoredParts };
-type Part = keyof Omit<Draft, 'comments'>;
+type Part = keyof Omit<Draft, 'comments' | 'extras'>;
 
 const PARTS: readonly Part[] = ['title', 'date', 'body', 'tags'];
 

@@ -8,6 +8,8 @@ import type { Notebook } from './context.js';
 const WRITES = [
   'createExperiment',
   'patchExperiment',
+  'patchExtras',
+  'linkItem',
   'addTag',
   'removeTag',
   'postComment',
@@ -120,6 +122,8 @@ export class Writes {
       createExperiment: observed('createExperiment', notebook.createExperiment),
       createFilledExperiment: this.#observeFilled(run, notebook.createFilledExperiment),
       patchExperiment: observed('patchExperiment', notebook.patchExperiment),
+      patchExtras: observed('patchExtras', notebook.patchExtras),
+      linkItem: observed('linkItem', notebook.linkItem),
       addTag: observed('addTag', notebook.addTag),
       removeTag: observed('removeTag', notebook.removeTag),
       postComment: observed('postComment', notebook.postComment),

@@ -228,10 +228,12 @@ function putDraft(db: Connection, run: number, draft: Draft, omits: Reading['omi
     db.run`INSERT INTO comments (run, n, text) VALUES (${run}, ${index + 1}, ${text})`;
 }
 
-function writeDraft(db: Connection, run: number, { title, date, body, tags }: Draft, omits: Reading['omits']): void {
+function writeDraft(db: Connection, run: number, draft: Draft, omits: Reading['omits']): void {
+  const { title, date, body, tags, extras } = draft;
   db.run`
-    INSERT OR REPLACE INTO drafts (run, title, date, body, tags, omits)
-      VALUES (${run}, ${title}, ${date}, ${body}, ${JSON.stringify(tags)}, ${omits ? JSON.stringify(omits) : null})`;
+    INSERT OR REPLACE INTO drafts (run, title, date, body, tags, extras, omits)
+      VALUES (${run}, ${title}, ${date}, ${body}, ${JSON.stringify(tags)}, ${extras ? JSON.stringify(extras) : null},
+      ${omits ? JSON.stringify(omits) : null})`;
 }
 
 /**
@@ -241,8 +243,8 @@ function writeDraft(db: Connection, run: number, { title, date, body, tags }: Dr
 function replaceDraft(db: Connection, run: number, draft: Draft, omits: Reading['omits']): void {
   const { comments } = draft;
   db.run`
-    INSERT INTO earlier_drafts (run, title, date, body, tags, written, stored)
-      SELECT run, title, date, body, tags, step IN ('described', 'done'), stored FROM drafts JOIN runs
+    INSERT INTO earlier_drafts (run, title, date, body, tags, extras, written, stored)
+      SELECT run, title, date, body, tags, extras, step IN ('described', 'done'), stored FROM drafts JOIN runs
       ON runs.id = run WHERE run = ${run} AND step <> 'pending'`;
   writeDraft(db, run, draft, omits);
   // It was described by the earlier reading: that is read back, and replaced unless a person changed it.
@@ -316,9 +318,9 @@ function revise(
 const NOT_REMAPPED = 'it was not remapped and stays as it was filed';
 
 /** The journal's id in the origin line does not count: a run that an older version filed is not updated for it. */
-function isSameDraft(db: Connection, run: number, { title, date, body, tags, comments }: Draft): boolean {
-  const before = db.row<Record<'title' | 'date' | 'body' | 'tags', string>>`
-    SELECT title, date, body, tags FROM drafts WHERE run = ${run}`;
+function isSameDraft(db: Connection, run: number, { title, date, body, tags, extras, comments }: Draft): boolean {
+  const before = db.row<Record<'title' | 'date' | 'body' | 'tags' | 'extras', string>>`
+    SELECT title, date, body, tags, ifnull(extras, '') AS extras FROM drafts WHERE run = ${run}`;
   const texts = db.values<string>`SELECT text FROM comments WHERE run = ${run} ORDER BY n`;
   return (
     before !== undefined &&
@@ -326,6 +328,7 @@ function isSameDraft(db: Connection, run: number, { title, date, body, tags, com
     before.date === date &&
     withoutJournalId(before.body) === withoutJournalId(body) &&
     before.tags === JSON.stringify(tags) &&
+    before.extras === (extras ? JSON.stringify(extras) : '') &&
     JSON.stringify(texts) === JSON.stringify(comments)
   );
 }

@@ -295,4 +295,6 @@ export const MIGRATIONS: readonly string[] = [
     UPDATE attachments SET due_at = 0 WHERE run = new.id AND upload IS NULL AND refused = 0;
   END;
   `,
+  // What only eLabFTW has of an experiment, as JSON; null if the mapping has none of it.
+  'ALTER TABLE drafts ADD COLUMN extras TEXT; ALTER TABLE earlier_drafts ADD COLUMN extras TEXT;',
 ];

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { Extras } from '../model.js';
 import type {
   Among,
   Deliveries,
@@ -126,6 +127,7 @@ interface RunRow extends Omit<OpenRun, 'server' | 'floor' | 'experiment' | 'adop
   readonly date: string;
   readonly body: string;
   readonly tags: string;
+  readonly extras: string | null;
 }
 
 interface CommentRow {
@@ -137,20 +139,25 @@ interface CommentRow {
 }
 
 const optional = nullable(z.number());
-const draftColumns = { title: z.string(), date: z.string(), body: z.string(), tags: textList };
+const extrasColumn = nullable(z.string()).transform((json) => readExtras(json ?? null));
+const draftColumns = { title: z.string(), date: z.string(), body: z.string(), tags: textList, extras: extrasColumn };
 const earlierRow = z.object({ ...draftColumns, written: flag, stored: storedParts });
 const earlierCommentRow = z.object({ n: z.number(), text: z.string(), comment: optional });
+
+/** Written by this program, so it is not validated. */
+const readExtras = (json: string | null): Extras | undefined =>
+  json === null ? undefined : (JSON.parse(json) as Extras);
 
 function loadRun(db: Connection, id: number): OpenRun {
   const row = db.row<RunRow>`
     SELECT id, instrument, sha256, reference, step, server, floor, unseen, experiment, adopted, attempts, title,
-      date, body, tags, EXISTS (SELECT 1 FROM earlier_drafts WHERE run = id) OR EXISTS (SELECT 1
+      date, body, tags, extras, EXISTS (SELECT 1 FROM earlier_drafts WHERE run = id) OR EXISTS (SELECT 1
       FROM earlier_comments WHERE run = id) AS wasReread
       FROM runs JOIN drafts ON drafts.run = runs.id WHERE id = ${id}`;
   if (row === undefined) throw new Error(`run ${id} is not in the journal`);
-  const { title, date, body, tags, wasReread, ...run } = row;
+  const { title, date, body, tags, extras, wasReread, ...run } = row;
   const earlier = wasReread
-    ? db.rows`SELECT title, date, body, tags, written, stored FROM earlier_drafts WHERE run = ${id} ORDER BY rowid`
+    ? db.rows`SELECT title, date, body, tags, extras, written, stored FROM earlier_drafts WHERE run = ${id} ORDER BY rowid`
     : [];
   return {
     ...run,
@@ -158,7 +165,7 @@ function loadRun(db: Connection, id: number): OpenRun {
     floor: run.floor ?? undefined,
     experiment: run.experiment ?? undefined,
     adopted: run.adopted === 1,
-    draft: { title, date, body, tags: JSON.parse(tags) as string[] },
+    draft: { title, date, body, tags: JSON.parse(tags) as string[], extras: readExtras(extras) },
     earlier: parseRows(earlierRow, earlier),
     ...loadComments(db, id, wasReread === 1),
   };

@@ -1,7 +1,7 @@
 import type { CommentOptions, ExperimentTemplates } from '../config/schema.js';
 import { FileError } from '../errors.js';
 import { isProvisional } from '../markers.js';
-import type { Draft, FileRecord, Value } from '../model.js';
+import type { Draft, ExtraField, Extras, FileRecord, Value } from '../model.js';
 import { escapeHtml, formatDay, singleLine } from '../text.js';
 import { makeBody } from './body.js';
 import { makeComments } from './comments.js';
@@ -66,9 +66,40 @@ export function createMapper(options: MapperOptions): Mapper {
     const template = renderNoting(templates.body, input);
     const { body, holds } = makeBody({ template: template.text, record, file, instrument, journal, allRowsIn });
     const omits = omissionsOf(record, [holds, made.holds, template.holds, ...(made.isTemplate ? [comment.holds] : [])]);
-    return { draft: { title, date, body, tags, comments: made.comments }, dateFrom, omits };
+    const extras = makeExtras(experiment, templates.fields, input, file);
+    return { draft: { title, date, body, tags, ...(extras && { extras }), comments: made.comments }, dateFrom, omits };
   };
 }
+
+type FieldTemplates = ReturnType<typeof compileTemplates>['templates']['fields'];
+
+/** What only eLabFTW has; undefined if the mapping has none of it. */
+function makeExtras(
+  { category, status, template, link, canread, canwrite }: ExperimentTemplates,
+  templates: FieldTemplates,
+  input: TemplateInput,
+  file: SourceFile,
+): Extras | undefined {
+  const fields = templates.flatMap(({ name, type, unit, render }): [string, ExtraField][] => {
+    const value = singleLine(render?.(input) ?? '').trim();
+    if (value === '') return [];
+    if (type === 'number' && !Number.isFinite(Number(value)))
+      throw refused(
+        file,
+        `the field ${JSON.stringify(name)} is ${JSON.stringify(value)}, which is not a number`,
+        'use `type: text`, or a template whose text is a number',
+      );
+    return [[name, { value, type, ...(unit === undefined ? {} : { unit }) }]];
+  });
+  const extras: Extras = {
+    ...(fields.length > 0 && { fields: Object.fromEntries(fields) }),
+    ...definedOf({ category, status, template, link, canread, canwrite }),
+  };
+  return Object.keys(extras).length > 0 ? extras : undefined;
+}
+
+const definedOf = <T extends object>(values: T): Partial<T> =>
+  Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as Partial<T>;
 
 /** Renders a template and notes what its text contains in full: tables, and facts that it prints as written. */
 function renderNoting(

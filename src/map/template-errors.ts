@@ -111,7 +111,7 @@ export function* unknownNames({ globals, locals }: StaticAnalysis, path: Templat
   }
 }
 
-export type Part = 'title' | 'date' | 'body' | 'tags' | 'comments';
+export type Part = 'title' | 'date' | 'body' | 'tags' | 'fields' | 'comments';
 
 /** Why a template could not be rendered with this file. */
 export function explainRenderError(error: unknown, part: Part, input: TemplateInput): unknown {

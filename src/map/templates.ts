@@ -71,13 +71,19 @@ export const createEngines = (readDate: ReadDate) => ({
   text: createEngine(printText, readDate),
   date: createEngine(printDate, readDate),
   html: createHtmlEngine(readDate),
+  /** Rarely needed, and it takes time to create. */
+  get number() {
+    return createEngine(printNumber, readDate);
+  },
 });
 
+/** With a decimal point, whatever the file has. */
+const printNumber = (value: unknown): string =>
+  value instanceof TemplateValue && typeof value.value === 'number' ? String(value.value) : printText(value);
+
 /** The templates of one instrument, and all mistakes in them. */
-export function compileTemplates(
-  { experiment, comments }: TemplateSources,
-  { text, date, html }: ReturnType<typeof createEngines>,
-) {
+export function compileTemplates({ experiment, comments }: TemplateSources, engines: ReturnType<typeof createEngines>) {
+  const { text, date, html } = engines;
   const errors: TemplateError[] = [];
   const compile = (engine: Liquid, part: Part, path: TemplatePath, source: string | undefined) => {
     if (source === undefined) return undefined;
@@ -89,6 +95,11 @@ export function compileTemplates(
     date: compile(date, 'date', ['experiment', 'date'], experiment.date),
     body: compile(html, 'body', ['experiment', 'body'], experiment.body),
     tags: experiment.tags?.flatMap((source, i) => compile(text, 'tags', ['experiment', 'tags', i], source) ?? []),
+    fields: Object.entries(experiment.fields ?? {}).map(([name, { value, ...field }]) => ({
+      name,
+      ...field,
+      render: compile(field.type === 'number' ? engines.number : text, 'fields', ['experiment', 'fields', name], value),
+    })),
     comment: compile(text, 'comments', ['comments', 'text'], comments.text),
   };
   return { templates, errors };

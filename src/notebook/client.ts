@@ -13,6 +13,7 @@ import {
   readExperiment,
   readExperiments,
   readKeys,
+  readNamed,
   readPatched,
   readPatchedExperiment,
   readTags,
@@ -47,11 +48,20 @@ interface ExperimentChanges {
   readonly tags?: readonly string[];
 }
 
-interface FilledCreation {
+/** Beyond the contract. */
+interface ExperimentExtras {
+  readonly category?: number;
+  readonly status?: number;
+  readonly canread_base?: number;
+  readonly canwrite_base?: number;
+}
+
+interface FilledCreation extends ExperimentExtras {
   readonly title: string;
   readonly body: string;
   readonly content_type: number;
   readonly tags?: readonly string[] | undefined;
+  readonly metadata?: object | undefined;
 }
 
 /** eLabFTW's names; the contract does not show them. */
@@ -72,14 +82,26 @@ export function createNotebook(options: NotebookOptions) {
   const textOf = (text: string) => ({ [options.commentField]: text });
   return {
     /** Resolves with the id. No tags: a POST with a tag that the team forbids fails although the experiment is created. */
-    createExperiment: async ({ title }: { readonly title?: string } = {}) =>
-      post(EXPERIMENTS, { title }, readCreatedId),
+    createExperiment: async ({
+      title,
+      template,
+    }: {
+      readonly title?: string;
+      readonly template?: number | undefined;
+    } = {}) => post(EXPERIMENTS, { title, template }, readCreatedId),
     /** eLabFTW only: a creation that carries what its PATCH would. */
     createFilledExperiment: async (content: FilledCreation) => post(EXPERIMENTS, content, readCreatedId),
     readExperiment: async (id: number) => get(experiment(id), readExperiment(id)),
     /** Resolves with the experiment, if the server returns it. If `check` throws when it is its turn, it is not sent. */
     patchExperiment: async (id: number, changes: ExperimentChanges, check?: () => void) =>
       patch(experiment(id), inOrder(changes), readPatchedExperiment(id), check),
+
+    /** eLabFTW only, as are the next two. Metadata is JSON in a string, unlike in a creation. */
+    patchExtras: async (id: number, changes: ExperimentExtras & { readonly metadata?: string }) =>
+      patch(experiment(id), changes, readPatched),
+    /** Idempotent. */
+    linkItem: async (id: number, item: number) => post(itemLink(id, item), {}, () => undefined),
+    listNamed: async (kind: keyof typeof NAMED, wanted: string | number) => get(NAMED[kind](wanted), readNamed),
 
     /** eLabFTW only, as are the next four: its PATCH does not accept tags. Idempotent. */
     addTag: async (id: number, tag: string) => post(tags(id), { tag }, () => undefined),
@@ -271,6 +293,22 @@ const experiment = (id: number): Target => entry(`/experiments/${checked(id, 'an
 const tags = (id: number): Target => entry(`${experiment(id).path}/tags`);
 
 const tag = (id: number, tagId: number): Target => entry(`${tags(id).path}/${checked(tagId, 'a tag')}`);
+
+const itemLink = (id: number, item: number): Target =>
+  entry(`${experiment(id).path}/items_links/${checked(item, 'a resource')}`);
+
+const list = (path: string, query: Readonly<Record<string, string>> = {}): Target => ({
+  path: `${path}?${new URLSearchParams({ limit: '1000', ...query })}`,
+  subject: 'experiments',
+});
+
+/** Where eLabFTW lists what has a name and an id. */
+const NAMED = {
+  category: () => list('/teams/current/experiments_categories'),
+  status: () => list('/teams/current/experiments_status'),
+  template: () => list('/experiments_templates'),
+  link: (wanted: string | number) => list('/items', typeof wanted === 'string' ? { q: wanted } : {}),
+} as const;
 
 const uploads = (id: number): Target => entry(`${experiment(id).path}/uploads`);
 

@@ -116,6 +116,13 @@ export const readTags = (response: HttpResponse): readonly Tag[] =>
     return { tag, id: requireId(idOf(tag_id) ?? idOf(tags_id), what) };
   });
 
+/** eLabFTW only: what has a name and an id. */
+export const readNamed = (response: HttpResponse): readonly { readonly id: number; readonly title: string }[] =>
+  readList(response, 'entries', (value, what) => {
+    const { id, title } = recordIn(value, what);
+    return { id: requireId(idOf(id), what), title: typeof title === 'string' ? title : '' };
+  });
+
 /** eLabFTW only. */
 export const readUploads = (response: HttpResponse): readonly Upload[] =>
   readList(response, 'uploads', (value, what) => {

@@ -90,6 +90,8 @@ interface Attributes {
   readonly access_key?: string | null;
   readonly locked_at?: string;
   readonly is_pinned?: number;
+  /** The resources that it links to. */
+  readonly items?: readonly number[];
   /** Whether a body was replaced by an empty one. A body that never was is null. */
   readonly emptied?: boolean;
 }

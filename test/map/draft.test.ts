@@ -241,3 +241,30 @@ describe('the date', () => {
     }
   });
 });
+
+describe('extra fields', () => {
+  const field = (value: string, type: 'text' | 'number' = 'text', unit?: string) => ({ value, type, unit });
+  const fieldsOf = (fields: Record<string, ReturnType<typeof field>>, given: Given = {}) =>
+    map({ ...given, experiment: { fields } }).draft.extras?.fields;
+
+  test('are templates; one without a value is left out', () => {
+    expect(fieldsOf({ Sample: field('{{ meta.Sample }}'), Gone: field('{{ meta.gone }}') })).toEqual({
+      Sample: { value: 'Plasmid <A>', type: 'text' },
+    });
+  });
+
+  test('of type number have a decimal point, and anything else is refused', () => {
+    const given = { record: record({ pH: v(7.4, '7,4') }) };
+    expect(fieldsOf({ pH: field('{{ meta.pH }}', 'number', 'pH') }, given)).toEqual({
+      pH: { value: '7.4', type: 'number', unit: 'pH' },
+    });
+    expect(fileErrorOf(() => fieldsOf({ n: field('about 7', 'number') })).message).toBe(
+      'the field "n" is "about 7", which is not a number',
+    );
+  });
+
+  test('and the like are absent if the mapping has none', () => {
+    expect(map().draft).not.toHaveProperty('extras');
+    expect(map({ experiment: { category: 'Raw data' } }).draft.extras).toEqual({ category: 'Raw data' });
+  });
+});

@@ -111,6 +111,18 @@ test('check tests folders, journal, key and notebook, and shows the account of t
   });
 });
 
+test('check tells whether eLabFTW has what the instruments name', async () => {
+  const folder = tempFolder();
+  const sandbox = await runSandbox(join(folder, 'notebook.db'), 0, 'elabftw');
+  const instruments = '  a: { watch: data/balance, experiment: { category: Raw dta, link: Balance, status: 2 } }';
+  const { config } = makeSite(folder, { url: sandbox.url, key: sandbox.key, instruments });
+  const { status, stdout } = await labfeed(['check', '--config', config]);
+  expect(status).toBe(1);
+  expect(stdout.match(/^error .*$/gm)).toEqual([
+    'error  a: the notebook has no category "Raw dta"; it has "Raw data", "Analysis" and "Production"',
+  ]);
+});
+
 test('demo --once files the samples and exits with 0; repeated in the same folder, it adds nothing', async () => {
   const folder = tempFolder();
   const first = await labfeed(['demo', '--once', '--dir', folder]);

@@ -14,6 +14,8 @@ export interface FakeNotebook extends Notebook {
   readonly privateIds: Set<number>;
   /** Creates an experiment in the web interface: by default, as another user. */
   addExperiment(title: string, userid?: number): number;
+  /** What `listNamed` answers. */
+  readonly named: Partial<Record<string, { readonly id: number; readonly title: string }[]>>;
   /** The next experiment gets an id that is higher by this much. */
   skipIds(count: number): void;
   /** From now on, the titles of creations are kept. */
@@ -35,6 +37,10 @@ export interface FakeExperiment {
   comments: Map<number, string>;
   /** Absent if nothing was ever attached. */
   uploads?: Map<number, FakeUpload>;
+  /** eLabFTW only, as are the next two: JSON. */
+  metadata?: string;
+  category?: number;
+  items?: number[];
 }
 
 interface FakeUpload {
@@ -66,6 +72,7 @@ export function fakeNotebook({ dialect = 'v2', ...kind }: NotebookKind = {}, las
   const experiments = new Map<number, FakeExperiment>();
   const writes: string[] = [];
   const privateIds = new Set<number>();
+  const named: FakeNotebook['named'] = {};
   let lastComment = 1000;
   const get = (id: number): FakeExperiment => {
     const found = experiments.get(id);
@@ -92,16 +99,20 @@ export function fakeNotebook({ dialect = 'v2', ...kind }: NotebookKind = {}, las
     writes.push('createExperiment');
     return add(keepsTitle ? title : 'Untitled', userid);
   };
-  const createFilled = async ({ title, body, tags = [] }: FilledCreation, userid: number): Promise<number> => {
+  const createFilled = async (content: FilledCreation, userid: number): Promise<number> => {
     if (dialect === 'v2') throw new Error('the contract has no such creation');
+    const { title, body, tags = [], content_type: _, ...rest } = content;
     const id = await create(title, userid);
-    if (keepsBody) Object.assign(get(id), { body, tags: [...tags] });
+    const { metadata, ...others } = rest;
+    if (keepsBody) Object.assign(get(id), { body, tags: [...tags], ...others });
+    if (keepsBody && metadata) get(id).metadata = JSON.stringify(metadata);
     return id;
   };
   return {
     experiments,
     writes,
     privateIds,
+    named,
     skipIds(count) {
       lastId += count;
     },
@@ -139,6 +150,15 @@ export function fakeNotebook({ dialect = 'v2', ...kind }: NotebookKind = {}, las
       get(id).tags = [...tags];
       return undefined;
     },
+    async patchExtras(id, changes) {
+      writes.push('patchExtras');
+      Object.assign(get(id), changes);
+    },
+    async linkItem(id, item) {
+      writes.push('linkItem');
+      get(id).items = [...new Set([...(get(id).items ?? []), item])];
+    },
+    listNamed: async (kind) => named[kind] ?? [],
     listKeys: async () => [dialect === 'elabftw' ? { id: 1, name: 'k', can_write: 1, team: 1 } : { id: 1, name: 'k' }],
     async searchBodies(texts) {
       if (dialect === 'v2') throw notFound();
@@ -283,7 +303,7 @@ export function intercept<N extends Notebook>(notebook: N, handle: (request: Fak
 }
 
 const isOperation = (name: string): name is Operation =>
-  /^(create|read|patch|add|list|remove|search|post|delete|upload)[A-Z]/.test(name);
+  /^(create|read|patch|add|link|list|remove|search|post|delete|upload)[A-Z]/.test(name);
 
 /** What can go wrong with a request; the comments say whether the server carries it out. */
 export const FAULTS = {

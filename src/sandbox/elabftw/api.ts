@@ -6,6 +6,7 @@ import { createKey, deleteKey, fullName, listKeys, type Store, USERS, useKey } f
 import { experiments } from './experiments.js';
 import { PARTS } from './parts.js';
 import { type Call, loadExperiment, type Resource, type SentFile, single, TEAM } from './records.js';
+import { listTemplates, searchItems, TEAM_LISTS } from './team.js';
 import {
   cleanTitle,
   improper,
@@ -117,6 +118,8 @@ function route(path: string, store: Store): Target {
     throw improper(`Invalid endpoint: available endpoints: ${ENDPOINTS.join(', ')}`);
   }
   if (endpoint === 'users' && first === 'me' && !part) return { resource: me, id, experiment: undefined };
+  const teamList = endpoint === 'teams' && first === 'current' ? TEAM_LISTS[part] : undefined;
+  if (teamList) return { resource: { read: teamList }, id: undefined, experiment: undefined };
   if (endpoint !== 'experiments') {
     const resource = OTHERS[endpoint];
     if (!resource) throw unsupported(`/${endpoint}`);
@@ -233,5 +236,7 @@ const me: Resource = {
 
 const OTHERS: Readonly<Record<string, Resource>> = {
   apikeys,
+  items: { read: searchItems },
+  experiments_templates: { read: listTemplates },
   info: { read: () => ({ elabftw_version: '5.6.12', elabftw_version_int: 50_612 }) },
 };

@@ -20,6 +20,7 @@ import {
 } from '../store.js';
 import { type Call, experimentOf, fullRecord, loadExperiment, type Resource, refuseUnwritable } from './records.js';
 import { search } from './search.js';
+import { templateOf } from './team.js';
 import {
   checkBase,
   checkDate,
@@ -64,8 +65,9 @@ export const experiments: Resource = {
 
 /** Ignores a date. If a tag is refused, the experiment exists all the same. */
 function create({ fields, store }: Call): number {
-  // There are no templates.
-  if (toInteger(toText(fields['template'] ?? -1)) !== -1) throw missing();
+  const named = toInteger(toText(fields['template'] ?? -1));
+  const template = named === -1 ? undefined : templateOf(named);
+  if (named !== -1 && !template) throw missing();
   const { metadata } = fields;
   const type = optionalInteger(fields['content_type']) ?? 1;
   if (type !== 1 && type !== 2) throw typeError();
@@ -74,16 +76,17 @@ function create({ fields, store }: Call): number {
   const bases = ['canread_base', 'canwrite_base'].filter((name) => fields[name] !== undefined);
   const id = createExperiment(store, {
     title: cleanTitle(optionalText(fields['title']) ?? ''),
-    body: cleanBody(optionalText(fields['body']) ?? ''),
+    // A template replaces what the creation carries.
+    body: template?.body ?? cleanBody(optionalText(fields['body']) ?? ''),
     content_type: type,
-    metadata: metadata ? formatJson(metadata) : null,
+    metadata: template ? template.metadata : metadata ? formatJson(metadata) : null,
     attributes: {
       category: toInteger(toText(fields['category'])) || null,
       status: toInteger(toText(fields['status'])) || null,
       ...Object.fromEntries(bases.map((name) => [name, checkBase(toText(fields[name]))])),
     },
   });
-  for (const tag of tags) addTag(id, tag, store);
+  for (const tag of template ? [] : tags) addTag(id, tag, store);
   return id;
 }
 

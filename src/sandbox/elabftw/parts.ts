@@ -7,6 +7,7 @@ import {
   createComment,
   createUpload,
   deleteComment,
+  type Experiment,
   listComments,
   listExperiments,
   readComment,
@@ -34,6 +35,7 @@ import {
   uploadRecord,
   uploadsOf,
 } from './records.js';
+import { isItem } from './team.js';
 import { checkComment, improper, missing, toText } from './values.js';
 
 const OWNER = USERS.owner.userid;
@@ -188,6 +190,21 @@ function sentFile({ file, fields, action, id }: Call) {
 /** These always seem to be empty. */
 const none: Resource = { read: () => [] };
 
+/** Links to resources. Idempotent. */
+const itemLinks: Resource = {
+  read: (call) => linksOf(experimentOf(call)).map((itemid) => ({ entityid: itemid })),
+  create(call) {
+    const experiment = experimentOf(call);
+    const item = call.id ?? 0;
+    if (!isItem(item)) throw missing();
+    const items = [...new Set([...linksOf(experiment), item])];
+    changeQuietly(call.store, experiment.id, { attributes: { ...experiment.attributes, items } });
+    return `api/v2/experiments/${experiment.id}/items_links/${item}`;
+  },
+};
+
+const linksOf = ({ attributes: { items = [] } }: Experiment): readonly number[] => items;
+
 export const PARTS: Readonly<Record<string, Resource>> = {
   comments,
   tags,
@@ -195,7 +212,7 @@ export const PARTS: Readonly<Record<string, Resource>> = {
   compounds: none,
   containers: none,
   experiments_links: none,
-  items_links: none,
+  items_links: itemLinks,
   request_actions: none,
   steps: none,
 };

@@ -164,7 +164,7 @@ export function fullRecord(experiment: Experiment, { store, query }: Pick<Call, 
     exclusive_edit_mode:
       editedby === null ? null : { locked_by: editedby, locked_by_human: fullName(userOf(editedby)) },
     experiments_links: [],
-    items_links: [],
+    items_links: (attributes.items ?? []).map((entityid) => ({ entityid })),
     lastchangeby: experiment.lastchangeby,
     locked_at,
     lockedby,

@@ -445,3 +445,31 @@ describe('API keys', () => {
     expect(keys.filter(({ can_write }) => can_write === 1)).toHaveLength(1);
   });
 });
+
+describe('names', () => {
+  test('a team has categories, statuses, templates and resources', async () => {
+    const { read } = await elabftwClient();
+    const titles = async (path: string) =>
+      ((await read(path)) as unknown as { title: string }[]).map(({ title }) => title);
+    expect(await titles('/api/v2/teams/current/experiments_categories')).toContain('Raw data');
+    expect(await titles('/api/v2/teams/current/experiments_status')).toContain('Success');
+    expect(await titles('/api/v2/experiments_templates')).toEqual(['Measurement']);
+    expect(await titles('/api/v2/items?q=reader&limit=5')).toEqual(['Plate reader']);
+  });
+
+  test('a link to a resource is made once, and one to an unknown resource gets 404', async () => {
+    const { make, post, read } = await elabftwClient();
+    const path = await make();
+    for (const _ of [1, 2]) expect((await post(`${path}/items_links/3`, {})).status).toBe(201);
+    expect((await post(`${path}/items_links/99`, {})).status).toBe(404);
+    expect((await read(path))['items_links']).toEqual([{ entityid: 3 }]);
+  });
+
+  test('a template replaces body, tags and metadata of a creation, and keeps the title', async () => {
+    const { make, read, post } = await elabftwClient();
+    const path = await make({ template: 1, title: 'T', body: '<p>mine</p>', tags: ['x'] });
+    expect(await read(path)).toMatchObject({ title: 'T', body: '<p>Purpose:</p>', tags: null });
+    expect((await read(path))['metadata_decoded']).toMatchObject({ extra_fields: { Operator: { type: 'text' } } });
+    expect((await post(EXPERIMENTS, { template: 9 })).status).toBe(404);
+  });
+});

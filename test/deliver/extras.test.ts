@@ -1,0 +1,150 @@
+import { expect, test } from 'vitest';
+import type { Extras } from '../../src/model.js';
+import { contextOf } from '../support/filing.js';
+import { take } from '../support/journal.js';
+import { newRun, someDraft } from '../support/runs.js';
+import { setUp } from './scene.js';
+
+const PH = { value: '7.4', type: 'number', unit: 'pH' };
+
+async function setUpNamed(isKnown = true) {
+  const scene = await setUp({ dialect: 'elabftw' });
+  const { notebook, journal, add, deliverAll } = scene;
+  Object.assign(notebook.named, {
+    category: [
+      { id: 3, title: 'Raw data' },
+      { id: 4, title: 'Analysis' },
+    ],
+    template: [{ id: 5, title: 'Measurement' }],
+    link: [{ id: 6, title: 'Plate reader' }],
+  });
+  if (isKnown) {
+    await add('first', ['only']);
+    await deliverAll();
+    notebook.writes.length = 0;
+  }
+  return {
+    ...scene,
+    entry: (title: string) => [...notebook.experiments.values()].find((experiment) => experiment.title === title),
+    async addWith(title: string, extras: Extras): Promise<number> {
+      return (await take(journal, newRun(title), { ...someDraft(title, ['only']), extras })).run;
+    },
+    /** The file is read again, with another mapping. */
+    async remap(run: number, title: string, extras: Extras): Promise<void> {
+      await journal.requests.decide({ kind: 'remap', run }, { path: newRun(title).file.path, has: 'itsBytes' });
+      await journal.outbox.add(newRun(title), { draft: { ...someDraft(title, ['only']), extras } });
+    },
+  };
+}
+
+const fieldsOf = (entry: { metadata?: string } | undefined) => JSON.parse(entry?.metadata ?? '{}').extra_fields;
+
+test('the creation carries fields, category and permissions, and a link follows', async () => {
+  const { addWith, deliverAll, notebook, entry } = await setUpNamed();
+  await addWith('A', { fields: { pH: PH }, category: 'raw DATA', canread: 'team', link: 'Plate reader' });
+  await deliverAll();
+  expect(entry('A')).toMatchObject({ category: 3, canread_base: 30, items: [6] });
+  expect(fieldsOf(entry('A'))).toEqual({ pH: { type: 'number', value: '7.4', unit: 'pH', units: ['pH'] } });
+  expect(notebook.writes).toEqual(['createExperiment', 'patchExperiment', 'linkItem', 'postComment']);
+});
+
+test('they are set afterwards where the creation carried nothing, beside what people put there', async () => {
+  const { addWith, deliverAll, notebook, entry, context, journal, clock } = await setUpNamed(false);
+  await addWith('A', { fields: { pH: PH }, category: 3 });
+  const metadata = JSON.stringify({ elabftw: { x: 1 }, extra_fields: { Mood: { value: 'good' } } });
+  const people: typeof notebook = {
+    ...notebook,
+    async createExperiment(content) {
+      const id = await notebook.createExperiment(content);
+      Object.assign(notebook.experiments.get(id) ?? {}, { metadata });
+      return id;
+    },
+  };
+  await deliverAll({ ...contextOf(journal, people, clock), unknown: context.unknown });
+  expect(entry('A')?.category).toBe(3);
+  expect(JSON.parse(entry('A')?.metadata ?? '')).toEqual({
+    elabftw: { x: 1 },
+    extra_fields: { Mood: { value: 'good' }, pH: { type: 'number', value: '7.4', unit: 'pH', units: ['pH'] } },
+  });
+});
+
+test('a remap replaces the values that labfeed wrote, and none that a person changed', async () => {
+  const { addWith, remap, deliverAll, entry } = await setUpNamed();
+  const text = (value: string) => ({ value, type: 'text' });
+  const run = await addWith('A', { fields: { Sample: text('one'), Batch: text('7') }, category: 'Raw data' });
+  await deliverAll();
+  const before = fieldsOf(entry('A'));
+  Object.assign(entry('A') ?? {}, {
+    metadata: JSON.stringify({ extra_fields: { ...before, Batch: text('8, by hand') } }),
+  });
+  await remap(run, 'A', { fields: { Sample: text('two'), Batch: text('9') }, category: 'Analysis' });
+  await deliverAll();
+  expect(fieldsOf(entry('A'))).toMatchObject({ Sample: { value: 'two' }, Batch: { value: '8, by hand' } });
+  expect(entry('A')?.category).toBe(4);
+  Object.assign(entry('A') ?? {}, { category: 9 });
+  await remap(run, 'A', { fields: { Sample: text('three') }, category: 'Raw data' });
+  await deliverAll();
+  expect(entry('A')?.category).toBe(9);
+});
+
+test('a name that the notebook does not have quarantines the run with the names that it has, before anything is created', async () => {
+  const { addWith, attempt, notebook } = await setUpNamed();
+  const run = await addWith('A', { category: 'Raw dta' });
+  await expect(attempt(run)).rejects.toMatchObject({
+    failure: 'request',
+    message: 'the notebook has no category "Raw dta"; it has "Raw data" and "Analysis"',
+    hint: expect.stringContaining('Did you mean "Raw data"?'),
+  });
+  expect(notebook.writes).toEqual([]);
+});
+
+test('a category that is renamed on the server keeps its id; two resources with one name need an id', async () => {
+  const { addWith, deliverAll, attempt, notebook, entry, clock } = await setUpNamed();
+  await addWith('A', { category: 'Raw data' });
+  await deliverAll();
+  notebook.named['category'] = [{ id: 3, title: 'Raw results' }];
+  clock.advance(600_000);
+  await addWith('B', { category: 'Raw data' });
+  await deliverAll();
+  expect(entry('B')?.category).toBe(3);
+  notebook.named['link'] = [6, 7].map((id) => ({ id, title: 'Plate reader' }));
+  await expect(attempt(await addWith('C', { link: 'Plate reader' }))).rejects.toThrow('several with the name');
+});
+
+test('with a template, every creation names it, and the content follows in the PATCH', async () => {
+  const { addWith, deliverAll, notebook, entry, context } = await setUpNamed();
+  const sent: unknown[] = [];
+  const createExperiment = (fields: { title: string }) => {
+    sent.push(fields);
+    return notebook.createExperiment(fields);
+  };
+  await addWith('A', { template: 'Measurement' });
+  await deliverAll({ ...context, notebook: { ...notebook, createExperiment } });
+  expect(sent).toMatchObject([{ template: 5 }]);
+  expect(entry('A')?.body).toContain('<p>A</p>');
+});
+
+test('metadata that is not JSON is left as it is, and the run is held', async () => {
+  const { addWith, attempt, notebook } = await setUpNamed(false);
+  const run = await addWith('A', { fields: { pH: PH } });
+  const odd = {
+    ...notebook,
+    patchExperiment: async (id: number, changes: Parameters<typeof notebook.patchExperiment>[1]) => ({
+      ...(await notebook.patchExperiment(id, changes)),
+      metadata: '{broken',
+    }),
+  };
+  await expect(attempt(run, odd)).rejects.toMatchObject({
+    failure: 'conflict',
+    message: expect.stringContaining('not JSON'),
+  });
+});
+
+test('on a server that only keeps the contract, nothing of this is tried', async () => {
+  const { journal, deliverAll, notebook } = await setUp();
+  const extras = { fields: { pH: PH }, category: 'Raw data', template: 'x', link: 'y' };
+  await take(journal, newRun('A'), { ...someDraft('A', ['only']), extras });
+  await deliverAll();
+  expect(notebook.writes).toEqual(['createExperiment', 'patchExperiment', 'postComment']);
+  expect(Object.keys([...notebook.experiments.values()][0] ?? {})).not.toContain('extras');
+});
