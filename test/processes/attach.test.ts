@@ -119,7 +119,9 @@ test('audit calls a file safe because it is attached, and repairs an attachment 
   const address = `${sandbox.url}/api/v2/experiments/1/uploads/1`;
   await fetch(address, { method: 'DELETE', headers: { authorization: sandbox.key } });
   expect(await audit('--safe')).toBe('');
-  expect(await audit('--repair')).toMatch(/raw files missing from the notebook \(1\)[\s\S]*1 raw file will be attached/);
+  expect(await audit('--repair')).toMatch(
+    /raw files missing from the notebook \(1\)[\s\S]*1 raw file will be attached/,
+  );
   await until('the file is attached again', () => uploadsOf(scene).length === 2);
   await until('the audit sees it', async () => (await audit('--safe')) === `${path}\n`);
   await daemon.stop();
