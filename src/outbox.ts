@@ -369,6 +369,8 @@ export interface OpenRun {
   readonly earlier: readonly EarlierDraft[];
   readonly comments: readonly PlannedComment[];
   readonly surplus: readonly SurplusComment[];
+  /** Whether it has raw files to attach. */
+  readonly hasFiles: boolean;
 }
 
 /** Everything that can happen to a run on its way to the notebook. */

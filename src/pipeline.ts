@@ -425,7 +425,7 @@ async function deliverRun(id: number, signal: AbortSignal, filled: () => void, d
     const experiment = await deliver(run, { ...context, filled, notebook: writes.observe(id, context.notebook) });
     delivery.log.info({ run: id, instrument: run.instrument, experiment }, 'run filed');
     writes.forget(id);
-    delivery.filed?.(id);
+    if (run.hasFiles) delivery.filed?.(id);
     delivery.observer.filed?.(run, experiment);
   } catch (error) {
     await handleFailure(error, id, run, signal, delivery);

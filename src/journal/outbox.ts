@@ -117,11 +117,12 @@ function firstDueOf(db: Connection, runs: readonly number[], claimed: ReadonlySe
 }
 
 /** Read for each run, like the two below. Tables are STRICT, so the types hold; a schema would cost as much as the query. */
-interface RunRow extends Omit<OpenRun, 'server' | 'floor' | 'experiment' | 'adopted'> {
+interface RunRow extends Omit<OpenRun, 'server' | 'floor' | 'experiment' | 'adopted' | 'hasFiles'> {
   readonly server: string | null;
   readonly floor: number | null;
   readonly experiment: number | null;
   readonly adopted: number;
+  readonly hasFiles: number;
   readonly wasReread: number;
   readonly title: string;
   readonly date: string;
@@ -152,7 +153,7 @@ function loadRun(db: Connection, id: number): OpenRun {
   const row = db.row<RunRow>`
     SELECT id, instrument, sha256, reference, step, server, floor, unseen, experiment, adopted, attempts, title,
       date, body, tags, extras, EXISTS (SELECT 1 FROM earlier_drafts WHERE run = id) OR EXISTS (SELECT 1
-      FROM earlier_comments WHERE run = id) AS wasReread
+      FROM earlier_comments WHERE run = id) AS wasReread, EXISTS (SELECT 1 FROM attachments WHERE run = id) AS hasFiles
       FROM runs JOIN drafts ON drafts.run = runs.id WHERE id = ${id}`;
   if (row === undefined) throw new Error(`run ${id} is not in the journal`);
   const { title, date, body, tags, extras, wasReread, ...run } = row;
@@ -165,6 +166,7 @@ function loadRun(db: Connection, id: number): OpenRun {
     floor: run.floor ?? undefined,
     experiment: run.experiment ?? undefined,
     adopted: run.adopted === 1,
+    hasFiles: run.hasFiles === 1,
     draft: { title, date, body, tags: JSON.parse(tags) as string[], extras: readExtras(extras) },
     earlier: parseRows(earlierRow, earlier),
     ...loadComments(db, id, wasReread === 1),

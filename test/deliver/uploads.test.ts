@@ -94,6 +94,14 @@ async function setUp(dialect: 'v2' | 'elabftw' = 'elabftw') {
   };
 }
 
+test('a run tells whether it has files to attach', async () => {
+  const { journal } = await setUp();
+  await take(journal, newRun('a', { attachments: [attachment('a')] }), draftOf('a', newRun('a')));
+  await take(journal, newRun('b'), draftOf('b', newRun('b')));
+  expect((await journal.outbox.load(1)).hasFiles).toBe(true);
+  expect((await journal.outbox.load(2)).hasFiles).toBe(false);
+});
+
 test('the files of a run are attached once the run is done', async () => {
   const { file, attempt, uploads, uploaded, journal } = await setUp();
   await take(journal, newRun('not sent', { attachments: [attachment('not sent')] }), draftOf('x', newRun('x')));
