@@ -8,7 +8,7 @@ import { createLog, type Log } from '../../src/log.js';
 import type { Random } from '../support/random.js';
 import { overNetwork, TIMEOUT_MS } from './network.js';
 import type { SimulatedProcess } from './timeline.js';
-import { runOf, type Trace, type World } from './world.js';
+import { poisonedFile, runOf, type Trace, type World } from './world.js';
 
 /** One process: the real delivery and journal. */
 export interface SimulatedDaemon {
@@ -124,11 +124,11 @@ export async function startDaemon(world: World): Promise<SimulatedDaemon> {
 }
 
 /** The runs that are neither done nor parked, apart from the one that the server never accepts. */
-const countOpen = ({ database, poisoned = -1 }: World): number =>
+const countOpen = (world: World): number =>
   (
-    database
-      .prepare("SELECT count(*) AS runs FROM runs WHERE step <> 'done' AND parked IS NULL AND id <> ?")
-      .get(poisoned + 1) as { runs: number }
+    world.database
+      .prepare("SELECT count(*) AS runs FROM runs WHERE step <> 'done' AND parked IS NULL AND sha256 <> ?")
+      .get(poisonedFile(world)) as { runs: number }
   ).runs;
 
 const MAX_SYNC_MS = 20;

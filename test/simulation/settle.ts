@@ -1,6 +1,6 @@
 import type { SimulatedDaemon } from './daemon.js';
 import { EndlessError } from './timeline.js';
-import type { World } from './world.js';
+import { poisonedFile, type World } from './world.js';
 
 const MAX_STEPS = 40_000;
 const MAX_SPARES = 20;
@@ -45,13 +45,13 @@ const waitsForUnreadable = ({ database }: World): boolean =>
     .get() === undefined;
 
 /** A failure counts against a run only if others succeed. */
-export async function parkPoisoned(
-  { poisoned, database, timeline, kind, events }: World,
-  addHealthy: () => Promise<void>,
-): Promise<void> {
+export async function parkPoisoned(world: World, addHealthy: () => Promise<void>): Promise<void> {
+  const { poisoned, database, timeline, kind, events } = world;
   if (poisoned === undefined) return;
   const isOpen = () =>
-    database.prepare("SELECT 1 FROM runs WHERE id = ? AND parked IS NULL AND step <> 'done'").get(poisoned + 1);
+    database
+      .prepare("SELECT 1 FROM runs WHERE sha256 = ? AND parked IS NULL AND step <> 'done'")
+      .get(poisonedFile(world));
   // On eLabFTW, a comment with an unknown outcome is posted again after more than two minutes.
   const waitMs = kind.dialect === 'elabftw' ? 60_000 : 15_000;
   // Its experiment is found only once the entries around it were tried several times.

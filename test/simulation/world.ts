@@ -153,6 +153,10 @@ function makeRun(n: number, version: number, pc: Pc) {
   return { run: newRun(name), draft: version === 0 ? draft : { ...draft, ...again } };
 }
 
+/** The fingerprint of the poisoned run, which tells it from runs of a second PC that `recover` took in; empty if there is none. */
+export const poisonedFile = ({ poisoned, pc }: World): string =>
+  poisoned === undefined ? '' : runOf(poisoned, 0, pc).run.file.sha256;
+
 export const titleOf = (n: number, version: number, { runs }: Pc = FIRST_PC): string =>
   version === 0 ? `${runs} ${n}` : `${runs} ${n}, ${version}`;
 
