@@ -90,6 +90,8 @@ export interface PlannedUpload extends Omit<NewAttachment, 'problem'> {
   readonly intentAt: number | undefined;
   /** Its id, once the notebook has it. */
   readonly upload: number | undefined;
+  /** Why it was not attached so far. */
+  readonly reason: string | undefined;
   /** Whether it is to be uploaded now. */
   readonly isOpen: boolean;
   readonly attempts: number;
@@ -108,12 +110,17 @@ export type UploadChange =
   | { readonly kind: 'uploadIntended'; readonly n: number; readonly at: number }
   /** The file was certainly not attached. */
   | { readonly kind: 'notUploaded'; readonly n: number }
-  | { readonly kind: 'uploaded'; readonly n: number; readonly upload: number; readonly found: boolean }
+  | ({ readonly kind: 'uploaded'; readonly n: number; readonly upload: number; readonly found: boolean } & BodyChange)
   /** It will not be attached; the run is done nevertheless. */
-  | ({ readonly kind: 'uploadRefused'; readonly n: number } & UploadProblem)
+  | ({ readonly kind: 'uploadRefused'; readonly n: number } & UploadProblem & BodyChange)
   | ({ readonly kind: 'uploadPostponed'; readonly n: number; readonly dueAt: number } & UploadProblem)
   /** Files are not attached to this notebook, or not for this instrument. */
   | { readonly kind: 'uploadsDropped' };
+
+/** The draft's body, with or without a note that a file is not attached. Absent if it stays as it is. */
+interface BodyChange {
+  readonly body?: string;
+}
 
 interface UploadProblem {
   readonly failure: FailureClass;

@@ -284,7 +284,15 @@ export function openDelivery(options: DeliveryOptions) {
   const uploads =
     options.attach &&
     uploader &&
-    createUploads({ ...options.attach, context, prepare, send: uploader.uploadFile, random, log });
+    createUploads({
+      ...options.attach,
+      context,
+      prepare,
+      wakeDelivery: () => queue.wake(),
+      send: uploader.uploadFile,
+      random,
+      log,
+    });
   const queue = createDelivery({
     filed: uploads?.filed,
     outbox,

@@ -3,6 +3,8 @@ import { backoffMs } from '../clock.js';
 import { explain, FileError, type LabfeedError, NotebookError } from '../errors.js';
 import type { Log } from '../log.js';
 import type { PlannedUpload, RunUploads, UploadChange } from '../outbox.js';
+import { capitalize, escapeHtml } from '../text.js';
+import { checkComments } from './comments.js';
 import {
   type DeliveryContext,
   type Filing,
@@ -16,6 +18,7 @@ import { attributeNotFound, certainlyNotDone, confirmForbidden } from './failure
 import { createQueue } from './queue.js';
 import { gracePeriod } from './reconcile.js';
 import { isStillOurs, rewritten } from './restored.js';
+import { checkUnedited } from './revise.js';
 import { Blame } from './writes.js';
 
 /** The bytes of a raw file, from the spool or from where it was read. */
@@ -43,6 +46,8 @@ interface UploadsDeps extends AttachOptions {
   send(experiment: number, file: RawFile): Promise<number>;
   /** Finds out what must be known about the server before anything is sent. */
   prepare(): Promise<void>;
+  /** The body of a run has changed, so that it is to be delivered again. */
+  wakeDelivery(): void;
   /** For back-off. */
   readonly random: () => number;
   readonly log: Log;
@@ -127,8 +132,11 @@ type Attempt = Delivery & {
 /** One file, with everything that follows from a failure. False if it is tried again later. */
 async function attach(file: PlannedUpload, attempt: Attempt): Promise<boolean> {
   const { run, context, blame, uploaded, log } = attempt;
-  const record = (change: UploadChange) => context.outbox.uploads.record(run.run, change);
-  const { n, name } = file;
+  const record = async (change: UploadChange): Promise<void> => {
+    await context.outbox.uploads.record(run.run, change);
+    if ('body' in change) attempt.wakeDelivery();
+  };
+  const { n, name, reason } = file;
   const fields = { run: run.run, instrument: run.instrument, experiment: run.experiment, file: name };
   try {
     const filing = await filingOf(run, context);
@@ -136,22 +144,60 @@ async function attach(file: PlannedUpload, attempt: Attempt): Promise<boolean> {
     attempt.isOurs = true;
     const { upload, found } = await obtainUpload(file, filing, attempt);
     blame.accepted(run.run, 'uploadFile');
-    await record({ kind: 'uploaded', n, upload, found });
+    // It was refused before, and a person had it tried again.
+    const corrected = reason && (await changedBody((body) => body.replace(noteOf(reason), ''), attempt));
+    await record({ kind: 'uploaded', n, upload, found, ...corrected });
     log.info({ ...fields, upload }, 'file attached');
   } catch (error) {
     const cause = await attributeNotFound(error, context.notebook);
     if (cause instanceof StoppedError || cause instanceof HaltedError) throw cause;
-    const change = afterFailure(cause, file, attempt);
+    const failed = afterFailure(cause, file, attempt);
+    const isFinal = failed.kind === 'uploadRefused';
+    const change = isFinal
+      ? { ...failed, ...(await changedBody((body) => withNote(body, failed.reason), attempt)) }
+      : failed;
     await record(change);
     if (change.kind === 'uploadPostponed') {
       log.info({ ...fields, ...change }, 'upload postponed');
       return false;
     }
     blame.forget(run.run);
-    log.warn({ ...fields, ...change }, 'file not attached');
+    log.warn({ ...fields, ...failed }, 'file not attached');
   }
   await uploaded(file);
   return true;
+}
+
+const noteOf = (reason: string): string => `<p>${escapeHtml(capitalize(reason))}.</p>\n`;
+
+/** With a note that a file is not attached. The origin line stays last. */
+function withNote(body: string, reason: string): string {
+  const end = body.lastIndexOf('<p>');
+  return end < 0 ? body : `${body.slice(0, end)}${noteOf(reason)}${body.slice(end)}`;
+}
+
+/** The draft's body after this change; undefined if there is none, or if the experiment is not as labfeed left it. */
+async function changedBody(
+  change: (body: string) => string,
+  { run, context }: Attempt,
+): Promise<{ readonly body?: string }> {
+  try {
+    const filing = await filingOf(run, context);
+    const { draft, earlier } = filing.run;
+    const body = change(draft.body);
+    if (body === draft.body) return {};
+    const written = {
+      ...filing,
+      run: { ...filing.run, earlier: [...earlier, { ...draft, stored: {}, written: true }] },
+    };
+    const { dialect } = await context.server.facts();
+    checkUnedited(await context.notebook.readExperiment(filing.experiment), written, dialect);
+    await checkComments(written);
+    return { body };
+  } catch (error) {
+    if (error instanceof NotebookError) return {};
+    throw error;
+  }
 }
 
 async function filingOf({ run, server, experiment }: RunUploads, context: DeliveryContext): Promise<Filing> {

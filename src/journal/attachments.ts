@@ -65,6 +65,7 @@ const fileRow = z.object({
   upload: optional,
   isOpen: flag,
   attempts: z.number(),
+  reason: nullable(z.string()),
 });
 
 function load(db: Connection, id: number): RunUploads {
@@ -74,7 +75,7 @@ function load(db: Connection, id: number): RunUploads {
   if (run === undefined) throw new Error(`run ${id} is not in the journal`);
   const rows = db.rows`
     SELECT n, name, path, sha256, size, intent_at AS intentAt, upload, due_at IS NOT NULL AS isOpen,
-      attempts FROM attachments WHERE run = ${id} ORDER BY n`;
+      attempts, reason FROM attachments WHERE run = ${id} ORDER BY n`;
   return { ...run, files: parseRows(fileRow, rows) };
 }
 
@@ -89,13 +90,13 @@ function applyChange(db: Connection, run: number, change: UploadChange, at: numb
       db.run`
         UPDATE attachments SET upload = ${change.upload}, due_at = NULL, reason = NULL WHERE run = ${run}
           AND n = ${change.n}`;
-      return note(db, run, change, at);
+      return noteWithBody(db, run, change, at);
     case 'uploadRefused':
       db.run`
         UPDATE attachments SET refused = 1, due_at = NULL, reason = ${change.reason} WHERE run = ${run}
           AND n = ${change.n}`;
       setReason(db, run, change, at);
-      return note(db, run, change, at);
+      return noteWithBody(db, run, change, at);
     case 'uploadPostponed': {
       // Once for the same reason: an outage can last for a week.
       const isNew = !db.exists`
@@ -113,6 +114,27 @@ function applyChange(db: Connection, run: number, change: UploadChange, at: numb
 
 function note(db: Connection, run: number, { kind, ...detail }: UploadChange, at: number): void {
   addHistory(db, run, at, kind, detail);
+}
+
+function noteWithBody(
+  db: Connection,
+  run: number,
+  { body, ...change }: Extract<UploadChange, { kind: 'uploaded' | 'uploadRefused' }>,
+  at: number,
+): void {
+  note(db, run, change, at);
+  if (body !== undefined) replaceBody(db, run, body);
+}
+
+/** The body is then written to the notebook like that of a new reading: not if a person changed it there meanwhile. */
+function replaceBody(db: Connection, run: number, body: string): void {
+  db.run`
+    INSERT INTO earlier_drafts (run, title, date, body, tags, extras, written, stored)
+      SELECT run, title, date, body, tags, extras, step IN ('described', 'done'), stored FROM drafts JOIN runs
+      ON runs.id = run WHERE run = ${run}`;
+  db.run`UPDATE drafts SET body = ${body}, stored = NULL WHERE run = ${run}`;
+  db.run`
+    UPDATE runs SET step = 'created', attempts = 0, due_at = 0 WHERE id = ${run} AND step IN ('described', 'done')`;
 }
 
 /** A done run shows why its file is not attached, or not yet. */
@@ -179,6 +201,6 @@ export const readAttachments = (db: Connection, run: number) =>
 export function reattach(db: Connection, run: number, numbers: readonly number[]): void {
   for (const n of numbers)
     db.run`
-      UPDATE attachments SET upload = NULL, refused = 0, reason = NULL, intent_at = NULL, attempts = 0,
+      UPDATE attachments SET upload = NULL, refused = 0, intent_at = NULL, attempts = 0,
         due_at = iif((SELECT step FROM runs WHERE id = run) = 'done', 0, NULL) WHERE run = ${run} AND n = ${n}`;
 }

@@ -297,4 +297,13 @@ export const MIGRATIONS: readonly string[] = [
   `,
   // What only eLabFTW has of an experiment, as JSON; null if the mapping has none of it.
   'ALTER TABLE drafts ADD COLUMN extras TEXT; ALTER TABLE earlier_drafts ADD COLUMN extras TEXT;',
+  // A done run says why one of its raw files is not attached.
+  `
+  DROP TRIGGER attachments_ready;
+  CREATE TRIGGER attachments_ready AFTER UPDATE OF step ON runs WHEN new.step = 'done' AND old.step <> 'done' BEGIN
+    UPDATE attachments SET due_at = 0 WHERE run = new.id AND upload IS NULL AND refused = 0;
+    UPDATE runs SET failure = 'file', reason = (SELECT reason FROM attachments WHERE run = new.id AND refused = 1
+      ORDER BY n LIMIT 1) WHERE id = new.id AND new.id IN (SELECT run FROM attachments WHERE run = new.id AND refused = 1);
+  END;
+  `,
 ];

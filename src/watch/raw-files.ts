@@ -106,7 +106,7 @@ async function copyArchive(run: FoundFile, keep: Keep, { spool, maxBytes }: RawF
       const name = `${posix.basename(path)}.zip`;
       const total = parts.reduce((sum, part) => sum + part.size, 0);
       if (isSpooled) return [{ name, path, sha256, size: size ?? 0 }];
-      const problem = `there is no room for an archive of its ${parts.length} files (${formatBytes(total)}) beside the journal`;
+      const problem = `the ${parts.length} raw files are not attached: there is no room for their archive (${formatBytes(total)}) beside the journal`;
       return [{ name, path, sha256: '', size: total, problem }];
     },
     async end() {

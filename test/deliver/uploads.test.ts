@@ -52,6 +52,7 @@ async function setUp(dialect: 'v2' | 'elabftw' = 'elabftw') {
     context,
     send: notebook.uploadFile,
     prepare: async () => undefined,
+    wakeDelivery: () => undefined,
     isAttached: () => true,
     openSource: async ({ sha256: wanted }: { sha256: string }) => {
       const content = bytes.get(wanted);
@@ -189,12 +190,13 @@ test.each([
   [new NotebookError('request', 'Too Large', { status: 413 }), 'it is larger than the notebook accepts'],
   [new NotebookError('request', 'PHP files are forbidden!', { status: 400 }), 'PHP files are forbidden!'],
 ])('a refusal is final for the file and not for the run: %s', async (error, reason) => {
-  const { file, attempt, uploads, faults, files, journal, uploaded, reasonOf } = await setUp();
+  const { file, attempt, uploads, faults, files, journal, uploaded, reasonOf, context } = await setUp();
   const run = await file('a', [attachment('a'), attachment('b')]);
   faults.push(error);
   await attempt();
   expect(uploads()).toMatchObject([{ real_name: 'b.csv' }]);
   expect(await files(run)).toMatchObject([{ upload: undefined, isOpen: false }, { isOpen: false }]);
+  await deliver(await journal.outbox.load(run), context);
   expect(await journal.outbox.count()).toEqual({ done: 1 });
   expect(reasonOf(run)).toBe(`the raw file a.csv is not attached: ${reason}`);
   expect(uploaded).toHaveBeenCalledTimes(2);
@@ -317,11 +319,13 @@ test('after `recover`, an upload that the journal does not know is found', async
 });
 
 test('repair attaches a file again that somebody deleted, and one that was refused', async () => {
-  const { file, attempt, uploads, faults, journal, files } = await setUp();
+  const { file, attempt, uploads, faults, journal, files, context, notebook, reasonOf } = await setUp();
   const run = await file('a', [attachment('a'), attachment('b')]);
   faults.push(new NotebookError('request', 'Too Large', { status: 413 }));
   await attempt();
   const [, second] = await files(run);
+  await deliver(await journal.outbox.load(run), context);
+  expect([...notebook.experiments.values()][0]?.body).toContain('The raw file a.csv is not attached');
   for (const upload of uploads()) upload.state = 3;
   const missing = [
     { n: 1, upload: null },
@@ -338,7 +342,10 @@ test('repair attaches a file again that somebody deleted, and one that was refus
     { kind: 'repair', run, comments: [], uploads: missing },
     { path: '', has: 'nothing' },
   );
-  expect(again.answer.text).toBe('run 1 (a.csv) is already repaired');
+  expect(again.answer.text).toBe('run 1 (a.csv) is already being delivered');
+  await deliver(await journal.outbox.load(run), context);
+  expect([...notebook.experiments.values()][0]?.body).toBe(`<p>labfeed balance a.csv sha256:${sha256('a')}</p>`);
+  expect(reasonOf(run)).toBeUndefined();
 });
 
 test('a file that cannot be attached for long raises an alarm, and a clock that was ahead postpones nothing', async () => {
@@ -356,4 +363,35 @@ test('a file that cannot be attached for long raises an alarm, and a clock that 
   expect(await journal.outbox.pullForward(clock.now())).toBe(1);
   expect(await attempt()).toBe(1);
   expect(await journal.outbox.overdue(clock.now())).toBeUndefined();
+});
+
+test('the body says that a file is not attached, before its origin line, unless somebody changed it', async () => {
+  const { file, attempt, faults, notebook, journal, context, reasonOf } = await setUp();
+  const tooLarge = () => new NotebookError('request', 'Too Large', { status: 413 });
+  const run = await file('a', [attachment('a'), attachment('b')]);
+  faults.push(tooLarge(), tooLarge());
+  await attempt();
+  await deliver(await journal.outbox.load(run), context);
+  const notes = ['a', 'b'].map(
+    (name) => `<p>The raw file ${name}.csv is not attached: it is larger than the notebook accepts.</p>`,
+  );
+  const [entry] = notebook.experiments.values();
+  expect(entry?.body).toBe(`${notes.join('\n')}\n<p>labfeed balance a.csv sha256:${sha256('a')}</p>`);
+  expect(reasonOf(run)).toContain('the raw file a.csv is not attached');
+  expect(entry?.comments.size).toBe(2);
+  const other = await file('c');
+  const edited = [...notebook.experiments.values()].at(-1);
+  Object.assign(edited ?? {}, { body: `<p>mine</p>${edited?.body}` });
+  faults.push(tooLarge());
+  await attempt();
+  expect(await journal.outbox.count()).toEqual({ done: 2 });
+  expect(edited?.body).toMatch(/^<p>mine<\/p><p>labfeed/);
+  expect(reasonOf(other)).toContain('the raw file c.csv is not attached');
+});
+
+test('files that cannot be attached at all are named on their run', async () => {
+  const { file, attempt, reasonOf } = await setUp();
+  const run = await file('a', [attachment('a', { sha256: '', problem: 'the 30 raw files are not attached: no room' })]);
+  expect(await attempt()).toBe(0);
+  expect(reasonOf(run)).toBe('the 30 raw files are not attached: no room');
 });

@@ -85,11 +85,10 @@ test('a lost answer is reconciled, and a refused type leaves the run done with a
   expect(uploadsOf(scene)).toHaveLength(2);
   scene.site.drop('w2.php', weighing(2));
   await daemon.logged(({ msg, run }) => msg === 'file not attached' && run === 3);
-  const { stdout } = await labfeed(['show', '3', '--json', '--config', scene.site.config]);
-  expect(JSON.parse(stdout)).toMatchObject({
-    state: 'done',
-    reason: expect.stringContaining('the raw file w2.php is not attached'),
-  });
+  const show = async () => JSON.parse((await labfeed(['show', '3', '--json', '--config', scene.site.config])).stdout);
+  await until('its body says so', async () => (await show()).state === 'done');
+  expect(await show()).toMatchObject({ reason: expect.stringContaining('the raw file w2.php is not attached') });
+  expect(control.experiments().at(-1)?.body).toContain('<p>The raw file w2.php is not attached: ');
   await daemon.stop();
 }, 60_000);
 

@@ -26,13 +26,16 @@ interface Scene {
 
 const DIALECTS: readonly Dialect[] = ['v2', 'elabftw'];
 
+/** So that only what is in body and comments proves anything. */
+const NOT_ATTACHED = '  balance: { watch: data/balance, ready: { quiet: 150ms }, attach: never }';
+
 /** A running daemon that has filed this many runs, each with one comment. */
-async function withFiled(dialect: Dialect, runs: number, instruments?: string): Promise<Scene> {
+async function withFiled(dialect: Dialect, runs: number, instruments = NOT_ATTACHED): Promise<Scene> {
   const folder = tempFolder();
   const sandbox = createTestSandbox({ file: join(folder, 'notebook.db'), port: 0, dialect });
   const { url, key } = await sandbox.start();
   onTestFinished(() => sandbox.stop());
-  const site = makeSite(folder, { url, key, ...(instruments !== undefined && { instruments }) });
+  const site = makeSite(folder, { url, key, instruments });
   for (let n = 1; n <= runs; n++) site.drop(`w${n}.csv`, weighing(n));
   const daemon = startDaemon(site.config);
   await until('all filed', () => filings(daemon) === runs, 30_000);

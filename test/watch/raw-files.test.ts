@@ -107,7 +107,7 @@ test('beyond 20 files there is one archive, the same for the same files, which o
 test('an archive for which there is no room is reported', async () => {
   const { copies, file, spooled } = await setUp({ folder: '*' }, many, 100);
   expect(await copies.keep(file, undefined)).toMatchObject([
-    { name: 'run µ.zip', problem: expect.stringMatching(/^there is no room for an archive of its 21 files/) },
+    { name: 'run µ.zip', problem: expect.stringMatching(/^the 21 raw files are not attached: there is no room/) },
   ]);
   await copies.end();
   expect(spooled()).toEqual([]);
