@@ -25,7 +25,7 @@ export function addAudit(command: Command): void {
     .option('--instrument <instrument>', 'Audit only this instrument')
     .option(
       '--repair',
-      'Post missing comments again and retry waiting runs at once; never overwrites edits made in the notebook',
+      'Post missing comments and attach missing raw files again, and retry waiting runs at once; never overwrites edits made in the notebook',
     )
     .option('--safe', 'Print only the paths of the files that are safe to delete')
     .option('-0, --null', 'With --safe: end each path with a NUL byte, for xargs -0')
