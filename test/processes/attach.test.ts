@@ -169,10 +169,10 @@ test('2 GB are attached from the source without filling memory or the spool, and
   await daemon.logged(({ msg, run }) => msg === 'run filed' && run === 1, 60_000);
   large.drop('small.bin', 'small');
   await daemon.logged(({ msg, file }) => msg === 'file attached' && file === 'small.bin', 30_000);
-  await daemon.logged(({ msg, file }) => msg === 'file attached' && file === 'large.bin', 120_000);
+  await daemon.logged(({ msg, file }) => msg === 'file attached' && file === 'large.bin', 300_000);
   expect(received.bytes).toBeGreaterThan(size);
   const memory = /VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${daemon.child.pid}/status`, 'utf8'));
   expect(Number(memory?.[1])).toBeLessThan(400_000);
   expect(existsSync(`${large.journal}.spool`) ? readdirSync(`${large.journal}.spool`) : []).toEqual([]);
   await daemon.stop();
-}, 240_000);
+}, 420_000);
