@@ -21,8 +21,9 @@ export function createUploads({ db, commit, check, now }: Store): Uploads {
       claimed.delete(run);
     },
     async nextDueAt() {
+      // By the index of due ones: with a bare `run`, SQLite reads all attachments, 3 ms for 20,000.
       const rows = db.rows<{ run: number; dueAt: number }>`
-        SELECT run, min(attachments.due_at) AS dueAt ${raw(DUE)} GROUP BY run ORDER BY dueAt
+        SELECT run, min(attachments.due_at) AS dueAt ${raw(DUE)} GROUP BY +run ORDER BY dueAt
           LIMIT ${claimed.size + 1} + 0`;
       return rows.find(({ run }) => !claimed.has(run))?.dueAt;
     },
