@@ -93,7 +93,7 @@ export function createRuntime(deps: RuntimeDeps) {
     isWarned = true;
   }
   const { isSecretIn } = deps;
-  const observed = { observer: { ...observer, foundBacklog }, wakeDelivery: delivery.wake };
+  const observed = { observer: { ...observer, foundBacklog }, wakeDelivery: delivery.queued };
   const shared = { journal, ...observed, isSecretIn, clock, log };
   const claims = createClaims(config.claims);
   const intakes = instruments.flatMap(({ usable, activity }) => {
@@ -318,6 +318,8 @@ export function openDelivery(options: DeliveryOptions) {
       void retry(checkAtStart, { clock, random, signal: stopping.signal, failed: () => undefined });
     },
     wake,
+    /** A run was queued. Its files are due once it is filed. */
+    queued: queue.wake,
     gate: () => showState(limiter.state(), writes.state()),
     /** `ended` is called when the requests that take longer have ended, too: until then, their runs are claimed. */
     async stop(withinMs: number, ended: () => void = () => undefined) {
