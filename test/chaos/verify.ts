@@ -5,7 +5,7 @@ import { until } from '../support/until.js';
 import { EDITED } from './events.js';
 import type { Lab, Pc } from './lab.js';
 
-/** The requests of the contract, and eLabFTW's tags, search and newest entry. */
+/** The requests of the contract, and eLabFTW's tags, files, search and newest entry. */
 const ALLOWED = [
   /^GET \/api\/v2\/apikeys$/,
   /^POST \/api\/v2\/experiments$/,
@@ -15,6 +15,8 @@ const ALLOWED = [
 ];
 const ELABFTW = [
   /^POST \/api\/v2\/experiments\/[1-9]\d*\/tags$/,
+  /^POST \/api\/v2\/experiments\/[1-9]\d*\/uploads$/,
+  /^GET \/api\/v2\/experiments\/[1-9]\d*\/uploads\?state=1,2,3$/,
   /^GET \/api\/v2\/experiments\?(extended=(body|title)|order=id&sort=desc&)/,
 ];
 
@@ -113,11 +115,13 @@ export async function verify(lab: Lab): Promise<void> {
   // There is nothing else but blank experiments.
   for (const { title } of blanks) count.delete(title);
   expect([...count.keys()]).toEqual([]);
-  for (const { id, title, comments, tags, body } of ours.filter((one) => !blanks.includes(one))) {
+  for (const { id, title, comments, tags, body, uploads } of ours.filter((one) => !blanks.includes(one))) {
     // `recover` asks a person to check those of a lost journal, whose delivery may not have been finished.
     if (lab.withoutComments.has(id)) expect(comments.length, title).toBeLessThanOrEqual(1);
     else expect({ title, comments: comments.length, tags }).toEqual({ title, comments: 1, tags: ['balance'] });
     expect(body).toContain('sha256:');
+    // Raw files follow by and by.
+    expect(uploads.length, title).toBeLessThanOrEqual(1);
   }
   await verifyBlanks(
     lab,
