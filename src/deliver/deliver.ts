@@ -244,11 +244,13 @@ async function describe(filing: Filing, isNew: boolean, isFilled: boolean): Prom
     record: await sendEdit(filing, () => notebook.patchExperiment(experiment, changes)),
   });
   let patched = isNew ? await patchNew(isFilled ? { title, date } : all, filing) : undefined;
+  let written: 'all' | 'body' | 'none' = isFilled ? 'body' : 'none';
   if (!patched) {
-    const written = await writtenParts(filing);
+    written = await writtenParts(filing);
     if (written !== 'all') patched = await patch(written === 'body' ? { title, date } : all);
   } else if (isFilled && !hasOrigin(patched.record, run)) {
     unknown.window.filled.isKept = false;
+    written = 'none';
     patched = await patch(all);
   }
   if (dialect === 'elabftw' && !(isFilled && patched?.record && hasTags(patched.record, tags, false))) {
@@ -256,15 +258,20 @@ async function describe(filing: Filing, isNew: boolean, isFilled: boolean): Prom
     unknown.window.filled.noteAccepted(tags);
   }
   const extras = await extrasOf(run, await server.facts(), filing);
-  if (extras) await setExtras(patched?.record ?? (await readOwn(experiment, filing)), extras, filing);
+  if (extras) {
+    const record = patched?.record ?? (await readOwn(experiment, filing));
+    await setExtras(record, extras, written === 'none', filing);
+  }
   // Stored together with the intent of the first comment.
-  outbox.recordLater(run.id, { kind: 'described', stored: storedDifferently(patched?.record, run.draft) });
+  const stored = storedDifferently(patched?.record, run.draft, written === 'none');
+  outbox.recordLater(run.id, { kind: 'described', stored });
 }
 
 /** Whether the body shows the origin line of the run. */
 function hasOrigin(record: ExperimentRecord | undefined, { draft }: OpenRun): boolean {
   const origin = typeof record?.['body'] === 'string' ? originIn(record['body']) : undefined;
-  return origin !== undefined && origin.sha256 === originIn(draft.body)?.sha256;
+  const ours = originIn(draft.body);
+  return origin !== undefined && origin.sha256 === ours?.sha256 && origin.journal === ours.journal;
 }
 
 /** `record`: the experiment after the PATCH, if the server returned it. */
@@ -303,7 +310,8 @@ async function writtenParts(filing: Filing): Promise<'all' | 'body' | 'none'> {
   if (isUntouched(record, facts)) {
     // A person may have changed the body that the creation carried, and keeps it.
     if (!isRevision && record.title === provisionalTitle(run.reference) && hasOrigin(record, run)) return 'body';
-    await clearSpare(record, filing);
+    if (isProvisional(String(record.title)) && record.title !== provisionalTitle(run.reference))
+      await clearSpare(record, filing);
     return 'none';
   }
   await isStillOurs(record, filing);

@@ -24,6 +24,8 @@ export class Directory {
   readonly #found = new Map<string, number>();
 
   async idOf(kind: Named, wanted: string | number, list: ListNamed, now: number): Promise<number> {
+    // There can be more resources than a list has. A link to one that does not exist gets 404.
+    if (kind === 'link' && typeof wanted === 'number') return wanted;
     const entries = await this.#entries(kind, wanted, list, now);
     const key = JSON.stringify([kind, wanted]);
     const matches = entries.filter(({ id, title }) =>

@@ -64,17 +64,22 @@ const toExtraFields = (fields: ResolvedExtras['fields']): Record<string, object>
   );
 
 /**
- * Gives the experiment its extras, as far as it does not have them. After the first time, what a person changed stays:
- * only values that an earlier reading wrote are replaced. Idempotent.
+ * Gives the experiment its extras, as far as it does not have them. `isFirst`: nothing of the run was written to it
+ * before. Otherwise what a person changed stays: only values that an earlier reading wrote are replaced. Idempotent.
  */
-export async function setExtras(record: ExperimentRecord, extras: ResolvedExtras, filing: Filing): Promise<void> {
+export async function setExtras(
+  record: ExperimentRecord,
+  extras: ResolvedExtras,
+  isFirst: boolean,
+  filing: Filing,
+): Promise<void> {
   const { experiment, notebook, run } = filing;
   const earlier = await Promise.all(
     run.earlier.filter(({ written }) => written).map((reading) => resolveEarlier(reading.extras, filing)),
   );
   const changes = {
-    ...changedFields(record, extras.fields, earlier),
-    ...changedAttributes(record, extras.attributes, earlier),
+    ...changedFields(record, extras.fields, isFirst, earlier),
+    ...changedAttributes(record, extras.attributes, isFirst, earlier),
   };
   if (Object.keys(changes).length > 0) await sendEdit(filing, () => notebook.patchExtras(experiment, changes));
   const { link } = extras;
@@ -88,6 +93,7 @@ const resolveEarlier = (extras: Extras | undefined, filing: Filing): Promise<Res
 function changedFields(
   record: ExperimentRecord,
   fields: ResolvedExtras['fields'],
+  isFirst: boolean,
   earlier: readonly ResolvedExtras[],
 ): Pick<ExperimentExtras, 'metadata'> {
   if (Object.keys(fields).length === 0) return {};
@@ -96,7 +102,7 @@ function changedFields(
   const isOurs = (name: string): boolean => {
     const value = asRecord(present[name])['value'];
     return (
-      earlier.length === 0 ||
+      (isFirst && earlier.length === 0) ||
       value === undefined ||
       value === '' ||
       earlier.some((reading) => reading.fields[name]?.value === value)
@@ -115,13 +121,15 @@ type Attributes = ResolvedExtras['attributes'];
 function changedAttributes(
   record: ExperimentRecord,
   wanted: Attributes,
+  isFirst: boolean,
   earlier: readonly ResolvedExtras[],
 ): Attributes {
   const names = Object.keys(wanted) as (keyof Attributes)[];
   const changed = names.filter((name) => {
     const now = Number(record[name] ?? 0);
     if (now === wanted[name]) return false;
-    return earlier.length === 0 || earlier.some(({ attributes }) => (attributes[name] ?? 0) === now);
+    if (earlier.length === 0) return isFirst || now === 0;
+    return earlier.some(({ attributes }) => (attributes[name] ?? 0) === now);
   });
   return Object.fromEntries(changed.map((name) => [name, wanted[name]]));
 }

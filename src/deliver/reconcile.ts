@@ -333,9 +333,10 @@ export async function collectSpares(facts: ServerFacts, context: DeliveryContext
  * before it creates another, even if its file is found later; a run in step `creating` finds it by itself. Another PC's
  * creations are kept, too, but no run here has their references.
  */
-export async function keepStray(id: number, { title }: ExperimentRecord, server: Server): Promise<boolean> {
+export async function keepStray(id: number, { title, state }: ExperimentRecord, server: Server): Promise<boolean> {
   const reference = typeof title === 'string' ? provisionalReference(title) : undefined;
-  if (reference === undefined) return false;
+  // On eLabFTW, a person may have archived or deleted it.
+  if (reference === undefined || Number(state ?? 1) > 1) return false;
   if (!(await server.isCreating(reference))) await server.addSpare(id, reference);
   return true;
 }

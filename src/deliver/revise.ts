@@ -67,13 +67,21 @@ export const isAsStored = (part: keyof StoredParts, record: ExperimentRecord, st
 
 /**
  * The parts that the server stored differently from the draft, as its response to our PATCH shows them; undefined if
- * there are none. A response without our origin line does not show the result of the PATCH.
+ * there are none. A response without our origin line does not show the result of the PATCH. `hadBody`: whether the
+ * PATCH contained the body.
  */
-export function storedDifferently(record: ExperimentRecord | undefined, draft: Description): StoredParts | undefined {
+export function storedDifferently(
+  record: ExperimentRecord | undefined,
+  draft: Description,
+  hadBody = true,
+): StoredParts | undefined {
   if (typeof record?.['body'] !== 'string' || originIn(record['body'])?.sha256 !== originIn(draft.body)?.sha256)
     return undefined;
+  // A body that was not part of the PATCH may have been changed by a person.
+  const isOurs = (part: keyof StoredParts): boolean =>
+    part !== 'body' || hadBody || showsBody(record['body'], draft.body);
   const parts = (['title', 'date', 'body'] as const).filter(
-    (part) => typeof record[part] === 'string' && record[part] !== draft[part],
+    (part) => typeof record[part] === 'string' && record[part] !== draft[part] && isOurs(part),
   );
   return parts.length === 0 ? undefined : Object.fromEntries(parts.map((part) => [part, fingerprintOf(record[part])]));
 }

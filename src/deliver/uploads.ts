@@ -132,9 +132,11 @@ type Attempt = Delivery & {
 /** One file, with everything that follows from a failure. False if it is tried again later. */
 async function attach(file: PlannedUpload, attempt: Attempt): Promise<boolean> {
   const { run, context, blame, uploaded, log } = attempt;
+  let isBodyChanged = false;
   const record = async (change: UploadChange): Promise<void> => {
     await context.outbox.uploads.record(run.run, change);
-    if ('body' in change) attempt.wakeDelivery();
+    isBodyChanged = 'body' in change;
+    if (isBodyChanged) attempt.wakeDelivery();
   };
   const { n, name, reason } = file;
   const fields = { run: run.run, instrument: run.instrument, experiment: run.experiment, file: name };
@@ -165,7 +167,8 @@ async function attach(file: PlannedUpload, attempt: Attempt): Promise<boolean> {
     log.warn({ ...fields, ...failed }, 'file not attached');
   }
   await uploaded(file);
-  return true;
+  // The other files follow when the notebook has the new body.
+  return !isBodyChanged;
 }
 
 const noteOf = (reason: string): string => `<p>${escapeHtml(capitalize(reason))}.</p>\n`;

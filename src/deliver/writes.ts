@@ -132,7 +132,7 @@ export class Writes {
     };
   }
 
-  /** Its content may be to blame for a failure: only that of a creation without content counts. */
+  /** Its content may be to blame for a refusal: only that of a creation without content counts. */
   #observeFilled(run: number, request: Notebook['createFilledExperiment']): Notebook['createFilledExperiment'] {
     return async (content) => {
       this.#pending.set(run, this.#options.clock.monotonic());
@@ -141,7 +141,8 @@ export class Writes {
         this.accepted(run, 'createExperiment');
         return experiment;
       } catch (error) {
-        if (error instanceof NotebookError && error.failure === 'auth') this.failed(run, 'createExperiment', error);
+        if (error instanceof NotebookError && (error.failure === 'auth' || error.outcomeUnknown))
+          this.failed(run, 'createExperiment', error);
         throw error;
       } finally {
         this.#pending.delete(run);

@@ -109,9 +109,15 @@ function applyChange(db: Connection, run: number, change: UploadChange, at: numb
       return isNew && note(db, run, change, at);
     }
     case 'uploadsDropped':
+      // A run of which only some files are attached must not look complete.
+      db.run`
+        UPDATE attachments SET refused = 1, due_at = NULL, reason = ${NOT_WANTED} WHERE run = ${run} AND upload IS NULL
+          AND refused = 0 AND run IN (SELECT run FROM attachments WHERE upload IS NOT NULL)`;
       return db.run`DELETE FROM attachments WHERE run = ${run} AND upload IS NULL AND refused = 0`;
   }
 }
+
+const NOT_WANTED = 'the configuration no longer has its files attached';
 
 function note(db: Connection, run: number, { kind, ...detail }: UploadChange, at: number): void {
   addHistory(db, run, at, kind, detail);
@@ -124,7 +130,9 @@ function noteWithBody(
   at: number,
 ): void {
   note(db, run, change, at);
-  if (body !== undefined) replaceBody(db, run, body);
+  // While the run is on its way, its delivery already has the text that it will write.
+  if (body !== undefined && db.exists`SELECT 1 FROM runs WHERE id = ${run} AND step = 'done'`)
+    replaceBody(db, run, body);
 }
 
 /** The body is then written to the notebook like that of a new reading: not if a person changed it there meanwhile. */
@@ -198,10 +206,10 @@ export const readAttachments = (db: Connection, run: number) =>
       SELECT n, name, sha256, upload, refused AS isRefused, reason FROM attachments WHERE run = ${run} ORDER BY n`,
   );
 
-/** Uploads these files again, of which the notebook certainly has none. */
+/** Uploads these files again, of which the notebook has none. A refused one may have arrived late: it is looked for. */
 export function reattach(db: Connection, run: number, numbers: readonly number[]): void {
   for (const n of numbers)
     db.run`
-      UPDATE attachments SET upload = NULL, refused = 0, intent_at = NULL, attempts = 0,
+      UPDATE attachments SET upload = NULL, refused = 0, intent_at = iif(refused, intent_at, NULL), attempts = 0,
         due_at = iif((SELECT step FROM runs WHERE id = run) = 'done', 0, NULL) WHERE run = ${run} AND n = ${n}`;
 }

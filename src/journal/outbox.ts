@@ -387,11 +387,12 @@ function learn(db: Connection, url: string, facts: LearntFacts): void {
  * A spare with a reference of a run that is still to be created belongs to that run. Until the end of ids is confirmed
  * by a creation, a run uses only its own.
  */
+/** Another run's spare may have its category, fields and permissions: it is used only if that run has none. */
 function findSpare(db: Connection, url: string, reference: string): number | undefined {
   return db.value<number>`
     SELECT experiment FROM spares WHERE server = ${url} AND (reference = ${reference}
-      OR ((reference IS NULL OR EXISTS (SELECT 1 FROM runs
-      WHERE runs.reference = spares.reference AND step NOT IN ('pending', 'creating')))
+      OR ((reference IS NULL OR EXISTS (SELECT 1 FROM runs JOIN drafts ON drafts.run = runs.id
+      WHERE runs.reference = spares.reference AND step NOT IN ('pending', 'creating') AND extras IS NULL))
       AND NOT EXISTS (SELECT 1 FROM servers WHERE url = ${url} AND unconfirmed IS NOT NULL))) ORDER BY reference IS ${reference} DESC, experiment LIMIT 1`;
 }
 

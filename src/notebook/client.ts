@@ -307,7 +307,7 @@ const NAMED = {
   category: () => list('/teams/current/experiments_categories'),
   status: () => list('/teams/current/experiments_status'),
   template: () => list('/experiments_templates'),
-  link: (wanted: string | number) => list('/items', typeof wanted === 'string' ? { q: wanted } : {}),
+  link: (wanted: string | number) => list('/items', { q: String(wanted) }),
 } as const;
 
 const uploads = (id: number): Target => entry(`${experiment(id).path}/uploads`);

@@ -5,6 +5,7 @@ import { NotebookError } from '../../src/errors.js';
 import { provisionalTitle } from '../../src/markers.js';
 import { NOTEBOOK_KINDS, type NotebookKind, withFaults } from '../support/fake-notebook.js';
 import { contextOf, SERVER } from '../support/filing.js';
+import { newRun, someDraft } from '../support/runs.js';
 import { setUp } from './scene.js';
 
 test('a run becomes one experiment with its title, date and comments, and each request is sent once', async () => {
@@ -196,6 +197,11 @@ describe('on eLabFTW, a creation carries the body and the tags that the server i
     Object.assign(created ?? {}, { body: edited });
     await deliverAll();
     expect(entryOf(scene, 'A')).toMatchObject({ body: edited, tags: ['balance'] });
+    const { journal } = scene;
+    const file = newRun('A');
+    await journal.requests.decide({ kind: 'remap', run }, { path: file.file.path, has: 'itsBytes' });
+    await journal.outbox.add(file, { draft: { ...someDraft('A', ['only']), title: 'A, remapped' } });
+    await expect(attempt(run)).rejects.toThrow('somebody changed the body');
   });
 
   test('unless an older version drops them: then they are sent again, and later creations carry nothing', async () => {

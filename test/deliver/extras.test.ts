@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest';
+import { provisionalTitle } from '../../src/markers.js';
 import type { Extras } from '../../src/model.js';
-import { contextOf } from '../support/filing.js';
+import { withFaults } from '../support/fake-notebook.js';
+import { contextOf, SERVER } from '../support/filing.js';
 import { take } from '../support/journal.js';
 import { newRun, someDraft } from '../support/runs.js';
 import { setUp } from './scene.js';
@@ -85,6 +87,30 @@ test('a remap replaces the values that labfeed wrote, and none that a person cha
   await remap(run, 'A', { fields: { Sample: text('three') }, category: 'Raw data' });
   await deliverAll();
   expect(entry('A')?.category).toBe(9);
+});
+
+test('what a person changes before the title is set stays', async () => {
+  const { addWith, attempt, deliverAll, notebook, entry } = await setUpNamed();
+  const run = await addWith('A', { fields: { pH: PH }, category: 'Raw data' });
+  await expect(attempt(run, withFaults(notebook, { patchExperiment: 'unreachable' }))).rejects.toThrow('refused');
+  const created = [...notebook.experiments.values()].at(-1);
+  const metadata = JSON.stringify({ extra_fields: { pH: { type: 'number', value: '7.0' } } });
+  Object.assign(created ?? {}, { category: 4, metadata });
+  await deliverAll();
+  expect(entry('A')).toMatchObject({ category: 4, metadata });
+});
+
+test('a spare with the category of its run is not used by another run', async () => {
+  const { addWith, deliverAll, journal, notebook, entry } = await setUpNamed();
+  const { reference } = await journal.outbox.load(await addWith('A', { category: 'Raw data' }));
+  await deliverAll();
+  const content = { title: provisionalTitle(reference), body: '<p>A</p>', content_type: 1, category: 3 };
+  const spare = await notebook.createFilledExperiment(content);
+  await journal.outbox.server(SERVER).addSpare(spare, reference);
+  await addWith('B', { category: 'Analysis' });
+  await deliverAll();
+  expect(entry('B')?.category).toBe(4);
+  expect(notebook.experiments.get(spare)?.title).toBe(content.title);
 });
 
 test('a name that the notebook does not have quarantines the run with the names that it has, before anything is created', async () => {

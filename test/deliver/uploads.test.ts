@@ -194,9 +194,10 @@ test.each([
   const run = await file('a', [attachment('a'), attachment('b')]);
   faults.push(error);
   await attempt();
+  await deliver(await journal.outbox.load(run), context);
+  await attempt();
   expect(uploads()).toMatchObject([{ real_name: 'b.csv' }]);
   expect(await files(run)).toMatchObject([{ upload: undefined, isOpen: false }, { isOpen: false }]);
-  await deliver(await journal.outbox.load(run), context);
   expect(await journal.outbox.count()).toEqual({ done: 1 });
   expect(reasonOf(run)).toBe(`the raw file a.csv is not attached: ${reason}`);
   expect(uploaded).toHaveBeenCalledTimes(2);
@@ -318,13 +319,23 @@ test('after `recover`, an upload that the journal does not know is found', async
   expect(uploads()).toHaveLength(1);
 });
 
+test('a run of which only some files were attached when attaching was switched off does not look complete', async () => {
+  const { file, attempt, files, clock } = await setUp();
+  const run = await file('a', [attachment('a'), attachment('bad')]);
+  await attempt();
+  clock.advance(3_600_000);
+  await attempt({ isAttached: () => false });
+  expect(await files(run)).toMatchObject([{ upload: expect.any(Number) }, { upload: undefined, isOpen: false }]);
+});
+
 test('repair attaches a file again that somebody deleted, and one that was refused', async () => {
   const { file, attempt, uploads, faults, journal, files, context, notebook, reasonOf } = await setUp();
   const run = await file('a', [attachment('a'), attachment('b')]);
   faults.push(new NotebookError('request', 'Too Large', { status: 413 }));
   await attempt();
-  const [, second] = await files(run);
   await deliver(await journal.outbox.load(run), context);
+  await attempt();
+  const [, second] = await files(run);
   expect([...notebook.experiments.values()][0]?.body).toContain('The raw file a.csv is not attached');
   for (const upload of uploads()) upload.state = 3;
   const missing = [
@@ -337,13 +348,14 @@ test('repair attaches a file again that somebody deleted, and one that was refus
   );
   expect(decided.answer.text).toBe('run 1 (a.csv): 2 raw files will be attached to experiment 101 again');
   await attempt();
-  expect(uploads().map(({ real_name, state }) => `${real_name} ${state}`)).toEqual(['b.csv 3', 'a.csv 1', 'b.csv 1']);
   const again = await journal.requests.decide(
     { kind: 'repair', run, comments: [], uploads: missing },
     { path: '', has: 'nothing' },
   );
   expect(again.answer.text).toBe('run 1 (a.csv) is already being delivered');
   await deliver(await journal.outbox.load(run), context);
+  await attempt();
+  expect(uploads().map(({ real_name, state }) => `${real_name} ${state}`)).toEqual(['b.csv 3', 'a.csv 1', 'b.csv 1']);
   expect([...notebook.experiments.values()][0]?.body).toBe(`<p>labfeed balance a.csv sha256:${sha256('a')}</p>`);
   expect(reasonOf(run)).toBeUndefined();
 });
@@ -369,9 +381,11 @@ test('the body says that a file is not attached, before its origin line, unless 
   const { file, attempt, faults, notebook, journal, context, reasonOf } = await setUp();
   const tooLarge = () => new NotebookError('request', 'Too Large', { status: 413 });
   const run = await file('a', [attachment('a'), attachment('b')]);
-  faults.push(tooLarge(), tooLarge());
-  await attempt();
-  await deliver(await journal.outbox.load(run), context);
+  for (const _ of ['a', 'b']) {
+    faults.push(tooLarge());
+    await attempt();
+    await deliver(await journal.outbox.load(run), context);
+  }
   const notes = ['a', 'b'].map(
     (name) => `<p>The raw file ${name}.csv is not attached: it is larger than the notebook accepts.</p>`,
   );
