@@ -225,7 +225,9 @@ async function checkServer(config: Pick<UsableConfig, 'notebook' | 'placeOf' | '
   try {
     const keys = await notebook.listKeys();
     const accepted: Finding = { level: 'good', text: `${url} accepts the key; ${describeAccount(keys)}` };
-    const names = dialectOf(keys) === 'elabftw' ? await checkNames(config.instruments, notebook) : [];
+    const { dialect } = config.notebook;
+    const isElabftw = (dialect === 'auto' ? dialectOf(keys) : dialect) === 'elabftw';
+    const names = isElabftw ? await checkNames(config.instruments, notebook) : [];
     return [accepted, ...checkWritable(keys), ...names];
   } catch (error) {
     if (!(error instanceof LabfeedError)) throw error;

@@ -277,6 +277,7 @@ class FilledCreations {
   }
 
   noteFailed(run: number): void {
+    if (this.#failed.size > MAX_FAILED) this.#failed.clear();
     this.#failed.add(run);
     this.#tags.clear();
   }
@@ -292,6 +293,7 @@ class FilledCreations {
 }
 
 const MAX_TAGS = 1000;
+const MAX_FAILED = 10_000;
 
 /** What the reads of this process have shown, so that no reconciliation reads it again. */
 export class WindowMemory {
