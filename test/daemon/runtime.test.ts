@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/clock.js';
@@ -116,9 +116,11 @@ test('a journal in a watched folder is not a run, nor are its side files', async
   const site = makeSite(folder, {
     url: 'http://127.0.0.1:1',
     key: 'k',
-    instruments: '  all: { watch: ., files: "journal*", existing: ingest, ready: { quiet: 1h } }',
+    instruments: '  all: { watch: ., files: "**/{journal,spooled}*", existing: ingest, ready: { quiet: 1h } }',
   });
   writeFileSync(join(folder, 'journal.txt'), 'no journal');
+  mkdirSync(join(folder, 'journal.db.spool'));
+  writeFileSync(join(folder, 'journal.db.spool', 'spooled'), 'a copy');
   const daemon = await start(site.config);
   onTestFinished(() => daemon.stop());
   const [all] = daemon.live().instruments;

@@ -248,6 +248,29 @@ describe('on eLabFTW, a creation carries the body and the tags that the server i
     expect(entryOf(scene, 'A')?.tags).toEqual(['balance']);
   });
 
+  test('and a spare of the run that an earlier journal left behind gets the body of the new draft', async () => {
+    const scene = await setUpKnown();
+    const { notebook, journal, add, deliverAll } = scene;
+    const run = await add('A', ['only']);
+    const { reference, draft } = await journal.outbox.load(run);
+    const body = draft.body.replace('<p>A</p>', '<p>old</p>').replace(/<\/p>$/, ' journal:12345678</p>');
+    const content = { title: provisionalTitle(reference), body, content_type: 1 };
+    await journal.outbox.server(SERVER).addSpare(await notebook.createFilledExperiment(content), reference);
+    await deliverAll();
+    expect(entryOf(scene, 'A')?.body).toBe(draft.body);
+  });
+
+  test('and tags that a person added to a late creation stay', async () => {
+    const scene = await setUp(ELABFTW);
+    const { notebook, add, attempt, deliverAll } = scene;
+    await expect(
+      attempt(await add('A', ['only']), withFaults(notebook, { patchExperiment: 'unreachable' })),
+    ).rejects.toThrow('refused');
+    for (const { tags } of notebook.experiments.values()) tags.push('urgent');
+    await deliverAll();
+    expect(entryOf(scene, 'A')?.tags).toEqual(['urgent', 'balance']);
+  });
+
   test('and a spare that another run created gets the content and the tags of its new run', async () => {
     const scene = await setUpKnown();
     const { notebook, journal, add, deliverAll } = scene;

@@ -137,6 +137,14 @@ test('a category that is renamed on the server keeps its id; two resources with 
   await expect(attempt(await addWith('C', { link: 'Plate reader' }))).rejects.toThrow('several with the name');
 });
 
+test('a link by id needs no list', async () => {
+  const { addWith, deliverAll, notebook, entry } = await setUpNamed();
+  notebook.named['link'] = [];
+  await addWith('A', { link: 2000 });
+  await deliverAll();
+  expect(entry('A')?.items).toEqual([2000]);
+});
+
 test('with a template, every creation names it, and the content follows in the PATCH', async () => {
   const { addWith, deliverAll, notebook, entry, context } = await setUpNamed();
   const sent: unknown[] = [];

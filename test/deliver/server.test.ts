@@ -110,6 +110,29 @@ test('an experiment that an older journal does not know is used by its run, even
   expectExactly(notebook, ['a', 'b', 'c']);
 });
 
+test.each([
+  [1, 1],
+  [3, 0],
+])(
+  'a creation with state %i that the journal does not know becomes %i spares: nobody uses what a person deleted',
+  async (state, spares) => {
+    const clock = manualClock();
+    const notebook = fakeNotebook({ dialect: 'elabftw' });
+    const journal = await file(notebook, clock, 'a');
+    await see(journal, 'b');
+    const { reference } = await journal.outbox.load(2);
+    const id = await notebook.createExperiment({ title: provisionalTitle(reference) });
+    const shown = {
+      ...notebook,
+      readExperiment: async (n: number) => ({ ...(await notebook.readExperiment(n)), state }),
+    };
+    const preparation = { dialect: 'elabftw', instruments: ['balance'], isUnknownRun: async () => false } as const;
+    await prepareServer(preparation, contextOf(journal, shown, clock));
+    const isSpare = await journal.outbox.server(SERVER).hasExperiment(id);
+    expect(Number(isSpare)).toBe(spares);
+  },
+);
+
 test('an experiment of ours above the highest known id means that the journal is older than the notebook', async () => {
   const { add, attempt, notebook, context, journal } = await setUp();
   await attempt(await add('A'));

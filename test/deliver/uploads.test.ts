@@ -328,6 +328,21 @@ test('a run of which only some files were attached when attaching was switched o
   expect(await files(run)).toMatchObject([{ upload: expect.any(Number) }, { upload: undefined, isOpen: false }]);
 });
 
+test('repair looks for a file that was given up after an unknown outcome, before it attaches it again', async () => {
+  const { file, attempt, faults, clock, uploads, carryOutLate, journal, files } = await setUp();
+  const run = await file('a');
+  faults.push('late');
+  await attempt();
+  await journal.outbox.uploads.record(run, { kind: 'uploadRefused', n: 1, failure: 'server', reason: 'given up' });
+  await carryOutLate();
+  clock.advance(3_600_000);
+  const repair = { kind: 'repair', run, comments: [], uploads: [{ n: 1, upload: null }] } as const;
+  await journal.requests.decide(repair, { path: '', has: 'nothing' });
+  await attempt();
+  expect(uploads()).toHaveLength(1);
+  expect(await files(run)).toMatchObject([{ upload: expect.any(Number) }]);
+});
+
 test('repair attaches a file again that somebody deleted, and one that was refused', async () => {
   const { file, attempt, uploads, faults, journal, files, context, notebook, reasonOf } = await setUp();
   const run = await file('a', [attachment('a'), attachment('b')]);

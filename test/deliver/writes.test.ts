@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { notebookSchema } from '../../src/config/settings.js';
 import { Writes } from '../../src/deliver/writes.js';
 import { NotebookError } from '../../src/errors.js';
-import type { FakeRequest } from '../support/fake-notebook.js';
+import { type FakeRequest, fakeNotebook } from '../support/fake-notebook.js';
 import { SERVER } from '../support/filing.js';
 import { seeded } from '../support/random.js';
 import { silentLog } from '../support/silent-log.js';
@@ -322,4 +322,21 @@ describe('the runs that may start', () => {
     fail([1, 2, 3], { error: new NotebookError('rate', 'slow down', { status: 429 }) });
     expect(writes.lanes(NONE, 4)).toEqual([{ limit: 4 }]);
   });
+});
+
+test('creations of unknown outcome are suspended after three runs, whether or not they carry content', async () => {
+  const writes = new Writes({ clock: simulatedClock(), log: silentLog(), random: () => 0.5 });
+  const failing = {
+    ...fakeNotebook({ dialect: 'elabftw' }),
+    createFilledExperiment: () => Promise.reject(failedJson.error),
+  };
+  const content = { title: 'labfeed 0', body: '', content_type: 1 };
+  for (const run of [1, 2, 3]) {
+    expect(writes.state()).toBeUndefined();
+    await writes
+      .observe(run, failing)
+      .createFilledExperiment(content)
+      .catch(() => undefined);
+  }
+  expect(writes.state()).toBeDefined();
 });

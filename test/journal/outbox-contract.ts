@@ -398,12 +398,15 @@ export function testOutbox(name: string, open: () => Promise<TestedOutbox>): voi
     });
 
     test('refile adds another run with the same draft and another reference', async () => {
-      const { outbox, addWith, decide } = await setUp();
-      const run = await addWith('a', ...done(12));
+      const { outbox, decide } = await setUp();
+      const draft = { ...someDraft('a'), extras: { category: 'Raw data' } };
+      const { run } = await outbox.add(newRun('a'), { draft });
+      await outbox.record(run, ...done(12));
       expect(await decide({ kind: 'refile', run })).toMatchObject({ done: true });
       const [again = 0] = await outbox.claim(ALWAYS, 9);
       const [before, after] = [await outbox.load(run), await outbox.load(again)];
       expect(after).toMatchObject({ step: 'pending', experiment: undefined, draft: before.draft });
+      expect(after.draft.extras).toEqual({ category: 'Raw data' });
       expect(after.reference).not.toBe(before.reference);
       expect(await outbox.match(newRun('a'))).toMatchObject({ kind: 'known', run: again });
     });
