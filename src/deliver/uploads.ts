@@ -274,7 +274,7 @@ async function findUploaded(run: RunUploads, file: PlannedUpload, filing: Filing
   return undefined;
 }
 
-/** The listed file with this content that is not taken. Equal files of a run are told apart by their names. */
+/** The listed file with this content that no other file of the run has. If several match, the name decides. */
 function matchUpload(
   { sha256, name }: Pick<PlannedUpload, 'sha256' | 'name'>,
   listed: readonly UploadRecord[],

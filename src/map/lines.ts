@@ -49,7 +49,7 @@ function plateLines({ rows }: Table, { letters, numbers, rowOf }: Plate, column:
   };
 }
 
-/** More columns than this are told apart by their names even if their units differ. */
+/** With more columns, each value has the name of its column, even if the units differ. */
 const MAX_UNNAMED = 3;
 
 /** `A1: 2.100 AU, 37.0 °C`. With names if the units do not tell the columns apart: `A1: A260 2.100 AU, A280 1.1 AU`. */

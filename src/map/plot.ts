@@ -169,7 +169,7 @@ function chooseX(columns: readonly PlotColumn[], names: readonly PlotColumn[], r
 /** Fewer numbers can run in one direction by chance. */
 const MIN_COURSE = 5;
 
-/** What tells apart series that lie one below the other: names, or an axis with few values such as the angle. */
+/** The columns that can identify series that follow each other in a table: names, or an axis with few values. */
 const seriesNames = (x: PlotColumn, columns: readonly PlotColumn[], names: readonly PlotColumn[]) => [
   ...names,
   ...columns.filter((column) => column !== x && column.type === 'number' && (column.isId || isPureAxis(column))),
@@ -254,7 +254,7 @@ function againstX(
   return lines({ kind, x, y: sharedAxis(shown), series, notes });
 }
 
-/** Several series that lie one below the other in the table, told apart by a column of names or wells. */
+/** Several series that follow each other in the table, identified by a column of names or wells. */
 function byName(
   x: PlotColumn,
   y: PlotColumn,
@@ -299,7 +299,7 @@ const axisOf = ({ name, unit, type }: Pick<PlotColumn, 'name' | 'unit' | 'type'>
   type: type === 'date' || type === 'clock' ? type : 'number',
 });
 
-/** More could not be told apart even by a gradient of colours. */
+/** With more, neighbouring colours of the gradient would look the same. */
 const MAX_SERIES = 384;
 const MAX_POINTS = 4000;
 const MIN_POINTS_PER_SERIES = 200;
@@ -411,7 +411,7 @@ function barChart(labels: PlotColumn, readings: readonly PlotColumn[], rows: num
   };
 }
 
-/** Side by side, in colours that can be told apart. */
+/** The number of distinct colours. */
 const MAX_BARS = 8;
 
 function heatmap(wells: PlotColumn, readings: readonly PlotColumn[], rows: number): PlotChoice {
@@ -463,7 +463,7 @@ function plotOfColumns(tables: readonly Table[], asked: Asked): PlotChoice {
 
 function plotAsAsked(x: PlotColumn, columns: readonly PlotColumn[], { kind }: Asked, rows: number): PlotChoice {
   const unit = columns.find((column) => column.unit !== undefined)?.unit;
-  // Columns without a unit are shown: whoever lists them knows that they belong together.
+  // Columns without a unit are shown: the mapping lists them together on purpose.
   const shown = columns.filter((column) => column.unit === undefined || column.unit === unit);
   const chosen = { shown, notes: leftOut(columns, shown) };
   if (kind === 'heatmap') return heatmap(x, shown, rows);

@@ -120,7 +120,7 @@ export async function verify(lab: Lab): Promise<void> {
     if (lab.withoutComments.has(id)) expect(comments.length, title).toBeLessThanOrEqual(1);
     else expect({ title, comments: comments.length, tags }).toEqual({ title, comments: 1, tags: ['balance'] });
     expect(body).toContain('sha256:');
-    // Raw files follow by and by.
+    // Raw files are attached later.
     expect(uploads.length, title).toBeLessThanOrEqual(1);
   }
   await verifyBlanks(

@@ -271,6 +271,21 @@ describe('on eLabFTW, a creation carries the body and the tags that the server i
     expect(entryOf(scene, 'A')?.tags).toEqual(['urgent', 'balance']);
   });
 
+  test('and not a tag that is new to labfeed, which the server may refuse', async () => {
+    const { notebook, journal, attempt } = await setUpKnown();
+    const sent: unknown[] = [];
+    const createFilledExperiment: Notebook['createFilledExperiment'] = (content) => {
+      sent.push(content.tags);
+      return notebook.createFilledExperiment(content);
+    };
+    for (const title of ['A', 'B']) {
+      const draft = { ...someDraft(title, ['only']), tags: ['balance', 'new'] };
+      const { run } = await journal.outbox.add(newRun(title), { draft });
+      await attempt(run, { ...notebook, createFilledExperiment });
+    }
+    expect(sent).toEqual([undefined, ['balance', 'new']]);
+  });
+
   test('and a spare that another run created gets the content and the tags of its new run', async () => {
     const scene = await setUpKnown();
     const { notebook, journal, add, deliverAll } = scene;

@@ -11,7 +11,7 @@ import { FAULTS, type Fault, fakeNotebook, intercept } from '../support/fake-not
 import { contextOf, draftOf, recoverInto, SERVER } from '../support/filing.js';
 import { decide, take } from '../support/journal.js';
 import { manualClock } from '../support/manual-clock.js';
-import { newRun, sha256 } from '../support/runs.js';
+import { newRun, sha256, someDraft } from '../support/runs.js';
 import { silentLog } from '../support/silent-log.js';
 
 const GRACE_MS = 130_000;
@@ -416,6 +416,17 @@ test('the body says that a file is not attached, before its origin line, unless 
   expect(await journal.outbox.count()).toEqual({ done: 2 });
   expect(edited?.body).toMatch(/^<p>mine<\/p><p>labfeed/);
   expect(reasonOf(other)).toContain('the raw file c.csv is not attached');
+});
+
+test('a refusal does not change the body of a run that is being remapped', async () => {
+  const { file, journal } = await setUp();
+  const run = await file('a');
+  await journal.requests.decide({ kind: 'remap', run }, { path: newRun('a').file.path, has: 'itsBytes' });
+  await journal.outbox.add(newRun('a'), { draft: { ...someDraft('a'), title: 'remapped' } });
+  const { body } = (await journal.outbox.load(run)).draft;
+  const refused = { kind: 'uploadRefused', n: 1, failure: 'server', reason: 'too large' } as const;
+  await journal.outbox.uploads.record(run, { ...refused, body: '<p>too large</p>' });
+  expect((await journal.outbox.load(run)).draft.body).toBe(body);
 });
 
 test('files that cannot be attached at all are named on their run', async () => {
