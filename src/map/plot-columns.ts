@@ -115,7 +115,7 @@ function clockMs(text: string): number {
 }
 
 const ID_NAME =
-  /^(?:#|n|nr|no|num|index|idx|row|line|record|entry|point|pt|zeile|nummer|column|col|status|code|\w*code|cycle|step)\.?$|(?:^|[\s_.-])(?:id|idx|index|no|nr|num|number|nummer|name|#)\.?$/i;
+  /^(?:#|n|nr|no|num|index|idx|row|line|record|entry|dataset|point|pt|zeile|nummer|column|col|status|code|\w*code|cycle|step)\.?$|(?:^|[\s_.-])(?:id|idx|index|no|nr|num|number|nummer|name|#)\.?$/i;
 
 /** What files write if there is no unit. */
 const knownUnit = (unit: string | undefined): string | undefined =>

@@ -211,13 +211,20 @@ function onOneAxis(readings: readonly PlotColumn[]): Chosen {
   return { shown, notes: leftOut(readings, shown) };
 }
 
+/** For a column without a heading, labfeed made one up. */
+const isMadeUp = (name: string): boolean => /^(?:column|field) [\d.]+$/.test(name);
+
 /** Headings that labfeed made up say nothing about what their columns have in common. */
 const stemOf = (name: string): string => {
   if (wellAt(name)) return 'well';
-  return /^(?:column|field) [\d.]+$/.test(name)
-    ? name
-    : name.toLowerCase().replace(/[\d\s_.,:#()[\]-]+/g, '') || 'number';
+  return isMadeUp(name) ? name : name.toLowerCase().replace(/[\d\s_.,:#()[\]-]+/g, '') || 'number';
 };
+
+/** A spectrum of two columns explains itself. Anything else without headings may be a column of codes or counters. */
+const refuseNameless = (shown: readonly PlotColumn[]): NoPlot | undefined =>
+  shown.length > 0 && shown.every(({ name }) => isMadeUp(name))
+    ? { reason: 'the columns have no headings that say what was measured' }
+    : undefined;
 
 /** Without units, values of another size are probably of another kind. */
 const doOverlap = (a: PlotColumn, b: PlotColumn): boolean => a.min <= b.max && b.min <= a.max;
@@ -250,6 +257,8 @@ function againstX(
     if (grouped) return lines({ kind: 'line', x, y: first, series: grouped, notes: [...notes, ...more] });
   }
   const kind = asked?.kind ?? (isRunning ? 'line' : 'points');
+  const nameless = asked || isRunning ? undefined : refuseNameless(shown);
+  if (nameless) return nameless;
   const series = shown.map((column) => ({ name: column.name, x: x.numbers, y: column.numbers }));
   return lines({ kind, x, y: sharedAxis(shown), series, notes });
 }
@@ -399,6 +408,8 @@ function barChart(labels: PlotColumn, readings: readonly PlotColumn[], rows: num
   const { shown, notes } = chosen ?? onOneAxis(readings);
   if (shown.length === 0) return { reason: 'no column has readings' };
   if (shown.every(({ count }) => count === 0)) return { reason: 'all values are missing' };
+  const nameless = chosen ? undefined : refuseNameless(shown);
+  if (nameless) return nameless;
   const bars = shown.slice(0, MAX_BARS);
   const refused = refuseRange(...bars.map((column) => [column, column] as const));
   if (refused) return refused;

@@ -324,6 +324,18 @@ describe('no plot, and why', () => {
       'all values of "time" are the same',
     ],
     [
+      'names beside a column without a heading',
+      ['column 1', 'column 2'],
+      upTo(8, (i) => [`analyte ${i}`, 10 ** (i % 4)]),
+      'the columns have no headings that say what was measured',
+    ],
+    [
+      'numbers without a heading that are in no order',
+      ['column 1', 'column 2'],
+      upTo(12, (i) => [(i * 5) % 12, i % 3]),
+      'the columns have no headings that say what was measured',
+    ],
+    [
       'too many samples',
       ['Sample', 'y (V)'],
       upTo(41, (i) => [`s${i}`, i % 5]),
