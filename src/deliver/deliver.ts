@@ -299,9 +299,13 @@ async function patchNew(changes: ExperimentChanges, filing: Filing): Promise<Pat
 
 /** What the experiment already shows of the draft. Throws if a person has changed it. */
 async function writtenParts(filing: Filing): Promise<'all' | 'body' | 'none'> {
-  const { run, experiment, server } = filing;
+  const { run, experiment, server, outbox } = filing;
   const isRevision = run.earlier.length > 0;
-  if (isRevision) await awaitEarlierEdits(filing);
+  if (isRevision) {
+    // The new draft must be on disk: if a power failure undid it, what it wrote would look like a person's edit.
+    await outbox.record(run.id);
+    await awaitEarlierEdits(filing);
+  }
   const record = await readOwn(experiment, filing);
   // A crash between the first creation and its read: it is as it was created, unless somebody gave it a title.
   if ((await server.facts()).keepsTitle === undefined && isBare(record)) await learnTitles(record, filing);

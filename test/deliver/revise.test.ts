@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import type { Notebook } from '../../src/deliver/context.js';
 import { deliver } from '../../src/deliver/deliver.js';
 import { showsBody } from '../../src/deliver/revise.js';
@@ -42,6 +42,19 @@ for (const kind of KINDS) {
     expect(await scene.journal.outbox.count()).toEqual({ done: 1 });
     const tags = kind.dialect === 'elabftw' ? ['addTag', 'removeTag'] : [];
     expect(scene.notebook.writes).toEqual(['patchExperiment', ...tags, 'patchComment', 'postComment']);
+  });
+
+  test(`a new draft is on disk before it is written: a power failure must not make it look like an edit (${kind.dialect})`, async () => {
+    const scene = await withDone(BEFORE, kind);
+    const committed = vi.spyOn(scene.journal.outbox, 'record');
+    let before: unknown;
+    await scene.remap(AFTER, {
+      patchExperiment(...given) {
+        before ??= [...committed.mock.calls];
+        return scene.notebook.patchExperiment(...given);
+      },
+    });
+    expect(before).toEqual([[1]]);
   });
 
   test(`a comment that is no longer needed is deleted (${kind.dialect})`, async () => {
