@@ -17,6 +17,7 @@ import {
   terminalText,
   withoutPath,
 } from '../text.js';
+import { htmlToText } from './html-text.js';
 import { type JsonOption, parseNumber, requireInstrument, runningLive, withJson, withReader } from './options.js';
 import { attentionLine, backlogAttention } from './status.js';
 import { type Column, formatTable, terminalWidth } from './terminal.js';
@@ -203,7 +204,7 @@ function draft({ draft: sent, comments }: JobDetail): string[] {
     fact('date', sent.date),
     fact('tags', sent.tags.join(', ')),
     fact('body', `${formatBytes(Buffer.byteLength(sent.body))} of HTML`),
-    indent(terminalText(sent.body)),
+    indent(terminalText(htmlToText(sent.body))),
     ...comments.flatMap((comment) => [
       posted(comment),
       ...(comment.text === '' ? [] : [indent(terminalText(comment.text))]),

@@ -20,11 +20,13 @@ import { openRun } from '../mapping/sample.js';
 import { runGoldenTests, type TestResult } from '../mapping/tests.js';
 import type { Table } from '../model.js';
 import { formatBytes, indent, plural, terminalLine, terminalText } from '../text.js';
+import { htmlToText } from './html-text.js';
 import { configFrom, type JsonOption, unknownInstrument, withJson } from './options.js';
 
 interface TryOptions extends JsonOption {
   readonly test?: boolean;
   readonly plot?: string;
+  readonly html?: boolean;
 }
 
 export function addTry(command: Command): void {
@@ -35,6 +37,7 @@ export function addTry(command: Command): void {
   ])
     .argument('[instrument]', 'Instrument whose mapping to use')
     .argument('[file...]', 'Files to try; for a run of several files, its folder or one of the files')
+    .option('--html', 'Print the source of the body, not its text')
     .option('--plot <file>', 'Also draw the plot, as FILE.svg or FILE.png; an existing file is not overwritten')
     .option('--test', 'Run the mapping tests of the instrument, or of all instruments, instead')
     .action(tryOrTest);
@@ -68,7 +71,7 @@ async function tryFiles(name: string, files: string[], options: TryOptions): Pro
   if (trials.length === 0) return;
   const shown = trials.map(trialAsJson);
   if (options.json) console.log(JSON.stringify(files.length === 1 ? shown[0] : shown, null, 2));
-  else console.log(trials.map(trialAsText).join('\n\n'));
+  else console.log(trials.map((trial) => trialAsText(trial, options.html ?? false)).join('\n\n'));
   if (options.plot !== undefined && trials[0]) await writePlot(trials[0], options.plot);
 }
 
@@ -142,7 +145,7 @@ const tableAsJson = ({ name, columns, rows, count }: Table) => ({
   rows: rows.map((row) => Object.fromEntries(columns.map((column, index) => [column.name, row[index]?.value ?? null]))),
 });
 
-function trialAsText(trial: Trial): string {
+function trialAsText(trial: Trial, asHtml: boolean): string {
   const { draft, dateFrom, instrument, file } = trial;
   const comments = markedComments(trial);
   const size = (text: string): string => formatBytes(Buffer.byteLength(text));
@@ -155,7 +158,7 @@ function trialAsText(trial: Trial): string {
     ...trial.omits.map((text, index) => `${index === 0 ? 'omitted     ' : '            '}${terminalLine(text)}`),
     `plot        ${terminalLine(plotLine(choosePlot(trial.record, instrument.experiment.plot)))}`,
     `body        ${size(draft.body)} of HTML`,
-    indent(terminalText(draft.body)),
+    indent(terminalText(asHtml ? draft.body : htmlToText(draft.body))),
     ...comments.flatMap((text, index) => [
       `comment ${index + 1} of ${comments.length}, ${size(text)}`,
       indent(terminalText(text)),

@@ -62,6 +62,7 @@ const OPTIONS = [
   '--state',
   'donee',
   '--plot',
+  '--html',
   '/dev/null',
   '/proc/self/mem',
   '.',

@@ -45,6 +45,15 @@ test('try --plot writes SVG or PNG, says what it plots, and overwrites nothing',
   });
 }, 60_000);
 
+test('try shows the body as text, and its source with --html', async () => {
+  const folder = site();
+  const text = await labfeed(['try', 'uv', 'a.csv'], folder);
+  expect(text.stdout).toMatch(/^ {2}Absorbance +AU +50 +0 +3 +6$/m);
+  expect(text.stdout).not.toContain('<td>');
+  const source = await labfeed(['try', 'uv', 'a.csv', '--html'], folder);
+  expect(source.stdout).toContain('<tr><td>Absorbance</td><td>AU</td><td>50</td>');
+}, 60_000);
+
 test('without a plot, try says why and writes no file', async () => {
   const folder = site();
   const { status, stdout } = await labfeed(['try', 'uv', 'one.csv', '--plot', 'one.svg'], folder);
