@@ -51,7 +51,7 @@ export function makeBody({ template, record, file, instrument, journal, allRowsI
   const maxBytes = MAX_BYTES - Buffer.byteLength(origin) - 1;
   const { html, holds } =
     template === undefined
-      ? renderRecord(record, allRowsIn, maxBytes)
+      ? renderRecord(record, file.name, allRowsIn, maxBytes)
       : { html: checkSize(multiLine(template), file, maxBytes), holds: new Set<never>() };
   return { body: html === '' ? origin : `${html.trimEnd()}\n${origin}`, holds };
 }
@@ -104,10 +104,10 @@ interface Rendered {
 }
 
 /** The body without a template: the facts, and each table as far as it is short, as a plate, or summarised. */
-function renderRecord(record: FileRecord, allRowsIn: RowsLocation, maxBytes: number): Rendered {
+function renderRecord(record: FileRecord, fileName: string, allRowsIn: RowsLocation, maxBytes: number): Rendered {
   for (const limits of LIMITS) {
     if (minBytes(record, limits) > maxBytes) continue;
-    const { html, holds } = renderLimited(record, allRowsIn, limits);
+    const { html, holds } = renderLimited(record, fileName, allRowsIn, limits);
     if (Buffer.byteLength(html) <= maxBytes) return { html: multiLine(html), holds };
   }
   const { meta, tables } = record;
@@ -120,10 +120,15 @@ const minBytes = ({ tables }: FileRecord, { maxRows }: BodyLimits): number =>
   tables.reduce((sum, { columns, count }) => sum + (count <= maxRows ? count * columns.length : 0), 0) *
   '<td></td>'.length;
 
-function renderLimited({ meta, tables }: FileRecord, allRowsIn: RowsLocation, limits: BodyLimits): Rendered {
+function renderLimited(
+  { meta, tables }: FileRecord,
+  fileName: string,
+  allRowsIn: RowsLocation,
+  limits: BodyLimits,
+): Rendered {
   const { maxChars } = limits;
   const fits = (text: string) => text.length <= maxChars;
-  const facts = factsToShow(meta);
+  const facts = factsToShow(meta, fileName);
   const areFactsHeld = [...facts].every(([name, value]) => fits(name) && fits(withUnit(value)));
   // Without a heading, adjacent tables look like one.
   const needsHeading = tables.length > 1 || facts.size > 0;
@@ -140,10 +145,13 @@ function renderLimited({ meta, tables }: FileRecord, allRowsIn: RowsLocation, li
   };
 }
 
-/** Without empty facts, and without labfeed's own `date` if the file calls it otherwise. */
-function factsToShow(meta: FileRecord['meta']): FileRecord['meta'] {
-  const date = meta.get('date')?.text;
-  const isRepeated = [...meta].some(([name, { text }]) => name !== 'date' && text === date);
+/** Without empty facts, and without labfeed's own `date` where another fact, two facts or the name of the file show it. */
+function factsToShow(meta: FileRecord['meta'], fileName: string): FileRecord['meta'] {
+  const date = meta.get('date')?.text ?? '';
+  const texts = [fileName, ...[...meta].flatMap(([name, { text }]) => (name === 'date' ? [] : text))];
+  const isRepeated =
+    texts.some((text) => text.includes(date)) ||
+    texts.some((day) => day !== '' && date.startsWith(`${day} `) && texts.includes(date.slice(day.length + 1)));
   return new Map([...meta].filter(([name, { text }]) => text !== '' && !(name === 'date' && isRepeated)));
 }
 

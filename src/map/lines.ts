@@ -53,7 +53,8 @@ function plateLines({ rows }: Table, { letters, numbers, rowOf }: Plate, column:
 const MAX_UNNAMED = 3;
 
 /** `A1: 2.100 AU, 37.0 °C`. With names if the units do not tell the columns apart: `A1: A260 2.100 AU, A280 1.1 AU`. */
-function rowLines({ columns, rows }: Table): Lines {
+function rowLines(table: Table): Lines {
+  const { columns, rows } = withLabelFirst(table);
   const [label, ...others] = columns;
   const units = others.map(({ unit }) => unit);
   const areUnitsEnough =
@@ -77,4 +78,14 @@ function rowLines({ columns, rows }: Table): Lines {
       return singleLine(line).trim() || '–';
     },
   };
+}
+
+const LABEL_NAME = /^(?:sample|probe|well)(?:[\s_-]?(?:name|id|no\.?|position|pos\.?))?$/i;
+
+/** A line starts with its sample or well, if every row has one. */
+function withLabelFirst({ columns, rows }: Table): Pick<Table, 'columns' | 'rows'> {
+  const at = columns.findIndex(({ name }, index) => LABEL_NAME.test(name) && rows.every((row) => row[index]?.text));
+  if (at <= 0) return { columns, rows };
+  const reorder = <Item>(items: readonly Item[]): Item[] => [...items.slice(at, at + 1), ...items.toSpliced(at, 1)];
+  return { columns: reorder(columns), rows: rows.map(reorder) };
 }

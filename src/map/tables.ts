@@ -21,8 +21,8 @@ export const cellWithUnit = (cell: Value, { unit }: Column): string =>
   withUnit(cell.unit === undefined && unit !== undefined && /\d/.test(cell.text) ? { ...cell, unit } : cell);
 
 /**
- * Without columns that are empty in all rows, and without a column that only repeats the texts of the column before it,
- * where that has no values (`OVRFLW`).
+ * Without columns that are empty in all rows, and without those that only repeat others: the texts of the column before
+ * it where that has no values (`OVRFLW`), or a day and a time of day in one cell.
  */
 export function withoutIdleColumns<T extends TableRows>(table: T): T {
   if (isPartial(table)) return table;
@@ -30,7 +30,20 @@ export function withoutIdleColumns<T extends TableRows>(table: T): T {
   const textAt = (row: readonly Value[], at: number): string => row[at]?.text ?? '';
   const isIdle = ({ name }: Column, at: number): boolean => {
     const isRepeated = at > 0 && name === `${columns[at - 1]?.name} text`;
-    return rows.every((row) => textAt(row, at) === '' || (isRepeated && textAt(row, at) === textAt(row, at - 1)));
+    return (
+      rows.every((row) => textAt(row, at) === '' || (isRepeated && textAt(row, at) === textAt(row, at - 1))) ||
+      isJoinOfOthers(at)
+    );
+  };
+  const isJoinOfOthers = (at: number): boolean => {
+    const [first = []] = rows;
+    const text = textAt(first, at);
+    const day = columns.findIndex(
+      (_, other) => textAt(first, other) !== '' && text.startsWith(`${textAt(first, other)} `),
+    );
+    if (day < 0) return false;
+    const time = columns.findIndex((_, other) => text === `${textAt(first, day)} ${textAt(first, other)}`);
+    return time >= 0 && rows.every((row) => textAt(row, at) === `${textAt(row, day)} ${textAt(row, time)}`);
   };
   const kept = columns.flatMap((column, at) => (isIdle(column, at) ? [] : [at]));
   if (kept.length === columns.length || kept.length === 0) return table;

@@ -57,6 +57,24 @@ describe('the body', () => {
     expect(bodyOf({ record: record(other) })).toContain('<th>date</th>');
   });
 
+  test.each([
+    ['another fact contains it', { Archive: v('log_20260304.xls') }, '20260304', 's1.csv'],
+    ['two facts show it', { Day: v('04.03.2026'), Time: v('10:20') }, '04.03.2026 10:20', 's1.csv'],
+    ['the name of the file contains it', { Operator: v('x') }, '2026-03-04', 'run 2026-03-04.csv'],
+  ])('leaves out the fact `date` if %s', (_, facts, date, name) => {
+    const given = { ...facts, date: v('2026-03-04', date) };
+    expect(bodyOf({ record: record(given), file: { name } })).not.toContain('<th>date</th>');
+    expect(bodyOf({ record: record({ date: given.date }), file: { name: 'other.csv' } })).toContain('<th>date</th>');
+  });
+
+  test('leaves out a column that joins a day and a time of day which are shown', () => {
+    const row = (day: string, time: string, both = `${day} ${time}`) => [v(day), v(time), v(1), v(both)];
+    const headings = ['Date', 'Time', 'T (°C)', 'Date Time'];
+    const bodyFor = (...rows: ReturnType<typeof row>[]) => bodyOf({ record: record({}, table('t', headings, rows)) });
+    expect(bodyFor(row('4.3.', '10:00'), row('4.3.', '10:10'))).not.toContain('Date Time');
+    expect(bodyFor(row('4.3.', '10:00'), row('4.3.', '10:10', '5.3. 10:10'))).toContain('<th>Date Time</th>');
+  });
+
   test('leaves out columns that are empty, or repeat the texts of the column before', () => {
     const given = table('t', ['Well', 'A (AU)', 'A text', 'Note'], [[v('A1'), v(null, 'OVRFLW'), v('OVRFLW'), v('')]]);
     const { draft, omits } = map({ record: record({}, given), comments: { readings: 'none' } });

@@ -136,6 +136,13 @@ describe('readings as lines', () => {
     expect(lines(given)).toEqual(['readings: 1 row, from run 7.csv', 'A1: A260 2.1 AU, A280 1.1 AU, Remark ok']);
   });
 
+  test('start with the sample or well, wherever its column is, if every row has one', () => {
+    const linesFor = (last: string) =>
+      lines(one(['Date', 'Sample Name', 'c (ng/µL)'], [v('4.3.'), v('S1'), v(5)], [v('4.3.'), v(last), v(6)])).slice(1);
+    expect(linesFor('S2')).toEqual(['S1: Date 4.3., c 5 ng/µL', 'S2: Date 4.3., c 6 ng/µL']);
+    expect(linesFor('')).toEqual(['4.3.: Sample Name S1, c 5 ng/µL', '4.3.: c 6 ng/µL']);
+  });
+
   test('leave out empty cells and columns, and show a text instead of a value once, without a unit', () => {
     const given = one(
       ['Well', 'A (AU)', 'A text', 'Note'],
