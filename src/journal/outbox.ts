@@ -328,7 +328,13 @@ function createServer(store: Store, url: string): ServerOutbox {
       return commit(() => claimSpare(store, url, run, earlier));
     },
     addSpare: (experiment, reference = undefined) =>
-      commit(() => void db.run`INSERT OR IGNORE INTO spares VALUES (${url}, ${experiment}, ${reference ?? null})`),
+      // Its run may have got it since it was read: no other run must get it then.
+      commit(
+        () =>
+          void db.run`
+            INSERT OR IGNORE INTO spares SELECT ${url}, ${experiment}, ${reference ?? null} WHERE NOT EXISTS
+              (SELECT 1 FROM runs WHERE server = ${url} AND experiment = ${experiment})`,
+      ),
     hasSpare: async (reference) => db.exists`SELECT 1 FROM spares WHERE server = ${url} AND reference = ${reference}`,
     hasExperiment: async (experiment) =>
       db.exists`

@@ -355,6 +355,13 @@ export function testOutbox(name: string, open: () => Promise<TestedOutbox>): voi
       expect(await outbox.load(a.id)).toMatchObject({ step: 'created', experiment: 31, server: SERVER });
     });
 
+    test('the experiment of a run is no spare, even if it was found before the run was known to have it', async () => {
+      const { outbox, add, addWith } = await setUp();
+      const filed = await outbox.load(await addWith('a', intended(), created(30)));
+      await outbox.server(SERVER).addSpare(30, filed.reference);
+      expect(await outbox.server(SERVER).claimSpare(await outbox.load(await add('b')))).toBeUndefined();
+    });
+
     test('two runs never get the same spare', async () => {
       const { outbox, add } = await setUp();
       const runs = [await outbox.load(await add('a')), await outbox.load(await add('b'))];
