@@ -57,6 +57,10 @@ const waitingFileSchema = z.object({ path: z.string(), since: z.number(), reason
 
 export type WaitingFile = Status<typeof waitingFileSchema>;
 
+const unreadableSchema = z
+  .object({ files: z.number(), first: z.array(waitingFileSchema) })
+  .default({ files: 0, first: [] });
+
 const instrumentSchema = z.object({
   name: z.string(),
   watch: z.string(),
@@ -73,6 +77,8 @@ const instrumentSchema = z.object({
   unmatched: z.object({ files: z.number(), example: maybe(z.string()) }),
   /** Files that are not settled yet; `first` holds the first ones by name. */
   waiting: z.object({ files: z.number(), first: z.array(waitingFileSchema) }),
+  /** Files and subfolders that exist but cannot be read, since `since`: somebody must change that. */
+  unreadable: unreadableSchema,
   /** When a file last became a run or was seen for the first time. */
   lastFileAt: maybe(z.number()),
 });
@@ -82,6 +88,7 @@ export type LiveInstrument = Status<typeof instrumentSchema>;
 export const ALARM_KINDS = [
   'silence',
   'unmatched',
+  'unreadable',
   'folder',
   'quarantine',
   'held',

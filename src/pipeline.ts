@@ -14,7 +14,7 @@ import { type ReadRun, receiveError } from './mapping/reading.js';
 import type { FoundFile, IdentifiedFile } from './model.js';
 import type { Added, NewRun, OpenRun, Outbox, Reading, RunChange } from './outbox.js';
 import { refuseSize } from './parse/source.js';
-import { isSmall, withStandIns } from './watch/identify.js';
+import { FileBusyError, isSmall, withStandIns } from './watch/identify.js';
 import { type Activity, createBacklog, createRechecks } from './watch/intake.js';
 import { createMatcher } from './watch/match.js';
 import type { RawCopies, RawFiles } from './watch/raw-files.js';
@@ -227,6 +227,7 @@ async function take(found: FoundFile, isBacklog: boolean, intake: IntakeState): 
     // A file that has changed only needs to settle again.
     if (!(error instanceof FileChangedError)) log.warn({ file, waitMs, reason }, 'cannot take the file yet, retrying');
     activity.waiting.update(file, { for: 'retry', reason });
+    activity.waiting.setUnreadable(file, error instanceof FileBusyError ? reason : undefined);
   }
   await retry(attempt, { clock, signal, maxMs: MAX_RETRY_MS, failed });
   activity.waiting.end(file);

@@ -89,6 +89,7 @@ function instrumentFindings(
     ...findFolder(facts),
     ...findSilence(facts, now),
     ...findUnmatched(facts, raisedAt('unmatched')),
+    ...findUnreadable(facts),
     ...findQuarantined(facts),
     ...findHeld(facts),
   ];
@@ -137,6 +138,17 @@ function findUnmatched({ live, unmatchedArrivals }: InstrumentFacts, raisedAt: n
   const hasRuns = raisedAt !== undefined && lastFileAt !== undefined && lastFileAt > raisedAt;
   const isEmpty = scannedAt !== undefined && live.unmatched.files === 0;
   return hasRuns || isEmpty ? [] : [{ kind: 'unmatched', instrument: name }];
+}
+
+/** Software of the instrument may lock a file for as long. */
+const UNREADABLE_GRACE_MS = 60_000;
+
+function findUnreadable({ live: { name, unreadable } }: InstrumentFacts): Finding[] {
+  const [first] = unreadable.first;
+  if (!first) return [];
+  const more = unreadable.files > 1 ? ` (and ${unreadable.files - 1} more)` : '';
+  const text = `${name}: ${basename(first.path)}${more} cannot be read: ${withoutPath(first.reason, first.path)}`;
+  return [{ kind: 'unreadable', instrument: name, text, graceMs: UNREADABLE_GRACE_MS }];
 }
 
 function findQuarantined({ live: { name }, quarantined }: InstrumentFacts): Finding[] {

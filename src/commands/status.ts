@@ -183,7 +183,7 @@ function columns(rows: readonly InstrumentRow[], now: number): Column<Instrument
   ];
 }
 
-export function needsAttention({ overview, notebook: url, running, problems }: Status): Attention[] {
+export function needsAttention({ overview, notebook: url, running, live, problems }: Status): Attention[] {
   const halted = overview.servers.filter((server) => server.url === url && server.halted !== undefined);
   const start = `${problems.length > 0 ? 'labfeed check, then ' : ''}systemctl start labfeed, or labfeed run`;
   return [
@@ -193,9 +193,17 @@ export function needsAttention({ overview, notebook: url, running, problems }: S
       text: `nothing is sent: ${server.halted}`,
       command: 'labfeed recover',
     })),
+    ...(running ? (live?.instruments ?? []) : []).flatMap(unreadableAttention),
     ...overview.instruments.flatMap((instrument) => [...parkedAttention(instrument), ...backlogAttention(instrument)]),
   ];
 }
+
+const unreadableAttention = ({ name, unreadable: { files, first } }: Live['instruments'][number]): Attention[] =>
+  first.slice(0, 1).map(({ path }) => ({
+    instrument: name,
+    text: `${name}: ${plural(files, 'file or folder', 'files or folders')} cannot be read, such as ${path}`,
+    command: `labfeed why ${quoted(path)}`,
+  }));
 
 const parkedAttention = ({ name, runs }: InstrumentSummary): Attention[] =>
   (['quarantined', 'held'] as const)

@@ -21,6 +21,7 @@ import { FileChangedError, LabfeedError, systemCode } from '../errors.js';
 import { type DiskFile, type FileStamp, type FoundFile, type Hashed, type IdentifiedFile, STAND_IN } from '../model.js';
 import type { Copy } from '../spool.js';
 import type { Guard } from './guard.js';
+import { explainPermission } from './permissions.js';
 
 // These use a third less CPU time for a small file than fs/promises.
 const disk = {
@@ -176,18 +177,20 @@ function explained(file: DiskFile, error: unknown): unknown {
   // Not a system error: thrown above, by the signal, or by a bug.
   if (code === undefined || !/^E[A-Z0-9]+$/.test(code)) return error;
   if (isAbsent(error) || code === 'ESTALE' || code === 'EISDIR') return changed(file, 'it no longer exists', error);
-  return new FileBusyError(`the file cannot be read now: ${reasonOf(error)}`, {
+  const { reason, hint } = isForbidden(code)
+    ? explainPermission(file.path)
+    : { reason: reasonOf(error), hint: hintFor(code) };
+  return new FileBusyError(`the file cannot be read now: ${reason}`, {
     where: { file: file.path },
-    hint: hintFor(code),
+    hint,
     cause: error,
   });
 }
 
+const isForbidden = (code: string | undefined): boolean => code === 'EACCES' || code === 'EPERM';
+
 function hintFor(code: string): string {
   switch (code) {
-    case 'EACCES':
-    case 'EPERM':
-      return 'give read permission to the user that runs labfeed; labfeed retries automatically';
     case 'EBUSY':
     case 'ETXTBSY':
     case 'EAGAIN':
@@ -289,7 +292,7 @@ export function reasonOf(error: unknown): string {
   const code = systemCode(error) ?? '';
   if (code === 'ENOENT') return 'it does not exist';
   if (code === 'ENOTDIR') return 'it or one of its parents is a file, not a folder';
-  if (code === 'EACCES' || code === 'EPERM') return 'permission denied';
+  if (isForbidden(code)) return 'permission denied';
   if (NO_ANSWER.has(code)) return `the disk or share does not respond (${code})`;
   return error instanceof Error ? error.message : String(error);
 }

@@ -2,6 +2,7 @@ import type { Clock } from '../clock.js';
 import { type Existing, skipBeforeNs } from '../config/schema.js';
 import type { LiveInstrument, WaitingFile } from '../live.js';
 import { type FoundFile, filesOf } from '../model.js';
+import { explainPermission } from './permissions.js';
 import { mergeRuns } from './runs.js';
 import type { Unmatched } from './scan.js';
 import type { Progress } from './settle.js';
@@ -14,7 +15,8 @@ export function createActivity({ name, watch }: Pick<LiveInstrument, 'name' | 'w
   const waiting = createWaitingFiles(clock);
   const arrivals = createUnmatchedArrivals();
   let found = 0;
-  let live: Omit<LiveInstrument, 'waiting'> = {
+  const subfolders = createUnreadable(clock);
+  let live: Omit<LiveInstrument, 'waiting' | 'unreadable'> = {
     name,
     watch,
     line: 'starting',
@@ -34,7 +36,8 @@ export function createActivity({ name, watch }: Pick<LiveInstrument, 'name' | 'w
     setFolder(state: LiveInstrument['folder']['state'], reason?: string): void {
       live = { ...live, folder: { state, reason } };
     },
-    scanned({ files, unmatched, complete }: ScanResult): void {
+    scanned({ files, unmatched, unread, complete }: ScanResult): void {
+      subfolders.replace(unread);
       arrivals.scanned(unmatched, files, found);
       live = { ...live, files, unmatched: summaryOf(unmatched), scannedAt: complete ? clock.now() : live.scannedAt };
     },
@@ -46,7 +49,11 @@ export function createActivity({ name, watch }: Pick<LiveInstrument, 'name' | 'w
     fileArrived(at: number): void {
       live = { ...live, lastFileAt: Math.max(at, live.lastFileAt ?? at) };
     },
-    live: (): LiveInstrument => ({ ...live, waiting: waiting.list() }),
+    live: (): LiveInstrument => {
+      const [files, folders] = [waiting.unreadable(), subfolders.list()];
+      const unreadable = { files: files.files + folders.files, first: [...files.first, ...folders.first] };
+      return { ...live, waiting: waiting.list(), unreadable };
+    },
   };
 }
 
@@ -70,10 +77,13 @@ const MAX_LISTED = 20;
 /** The files of one instrument that are on their way into the journal. */
 export function createWaitingFiles(clock: Clock) {
   const files = new Map<string, { readonly since: number; wait: Wait }>();
+  const unreadable = createUnreadable(clock);
 
-  function describe(path: string): WaitingFile[] {
-    const file = files.get(path);
-    return file ? [{ path, since: file.since, reason: reasonOf(file.wait, clock.monotonic()) }] : [];
+  function describe(path: string): WaitingFile {
+    const { since = 0, wait = { for: 'reader' } as const } = files.get(path) ?? {};
+    // Each attempt begins with the quiet period, but that is not what the file waits for.
+    const problem = unreadable.reasonOf(path);
+    return { path, since, reason: problem ?? describeWait(wait, clock.monotonic()) };
   }
 
   return {
@@ -82,12 +92,48 @@ export function createWaitingFiles(clock: Clock) {
       const file = files.get(path);
       if (file) file.wait = wait;
     },
-    end: (path: string) => void files.delete(path),
-    list: (): LiveInstrument['waiting'] => ({ files: files.size, first: firstByName(files.keys()).flatMap(describe) }),
+    /** It exists but cannot be read; without a reason, it can be read again or has changed. */
+    setUnreadable: unreadable.set,
+    end(path: string): void {
+      files.delete(path);
+      unreadable.set(path, undefined);
+    },
+    list: (): LiveInstrument['waiting'] => ({ files: files.size, first: firstByName(files.keys()).map(describe) }),
+    unreadable: unreadable.list,
   };
 }
 
-function reasonOf(wait: Wait, nowMs: number): string {
+/** Folders of the file system that only its administrator may enter. */
+const SYSTEM_FOLDER = /\/(?:lost\+found|System Volume Information|\$RECYCLE\.BIN)$/i;
+
+/** Paths that exist but cannot be read, each with the time since when. */
+function createUnreadable(clock: Clock) {
+  const paths = new Map<string, { readonly since: number; readonly reason: string }>();
+  const set = (path: string, reason: string | undefined): void => {
+    if (reason === undefined) paths.delete(path);
+    else paths.set(path, { since: paths.get(path)?.since ?? clock.now(), reason });
+  };
+  return {
+    set,
+    /** After a scan, of which these are all. */
+    replace(unread: ScanResult['unread']): void {
+      const current = new Set(unread.map(({ path }) => path));
+      for (const path of paths.keys()) if (!current.has(path)) paths.delete(path);
+      for (const { path, reason, forbidden } of unread) {
+        if (paths.has(path) || SYSTEM_FOLDER.test(path)) continue;
+        const refusal = explainPermission(path, true);
+        set(path, forbidden ? `${refusal.reason}\n  → ${refusal.hint}` : reason);
+      }
+    },
+    reasonOf: (path: string) => paths.get(path)?.reason,
+    list: (): LiveInstrument['unreadable'] => ({
+      files: paths.size,
+      first: firstByName(paths.keys()).flatMap((path) => ({ path, since: 0, reason: '', ...paths.get(path) })),
+    }),
+  };
+}
+
+function describeWait(wait: Wait, nowMs: number): string {
   switch (wait.for) {
     case 'quiet period': {
       if (wait.missing) return `waiting for ${wait.missing.kind} ${wait.missing.name}`;

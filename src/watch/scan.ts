@@ -28,7 +28,7 @@ export interface Folder extends Candidate {
 }
 
 /** A path that may exist but cannot be read. */
-interface Unread {
+export interface Unread {
   readonly path: string;
   readonly reason: string;
   /** This user has no permission, as with `lost+found`. Waiting does not help. */

@@ -21,6 +21,7 @@ import {
   list,
   statCandidates,
   type Unmatched,
+  type Unread,
 } from './scan.js';
 
 /** Events of one burst are processed together. */
@@ -48,6 +49,8 @@ export interface ScanResult {
   readonly files: number;
   /** Files that match no glob, without those of other instruments. */
   readonly unmatched: Unmatched;
+  /** Paths that could not be read. */
+  readonly unread: readonly Unread[];
 }
 
 export interface WatcherDeps {
@@ -178,7 +181,7 @@ function createScan(
     report('present');
     warnOfSkipped(listing);
     const complete = listing.unread.every(({ forbidden }) => forbidden);
-    await scanned({ complete, files: listing.files, unmatched });
+    await scanned({ complete, files: listing.files, unmatched, unread: listing.unread });
     failures = 0;
     return rescanMs({ poll, network, eventsMissing: watches.areRefused(), scanMs: tookMs });
   }

@@ -54,6 +54,18 @@ test('unmatched files are found on the third occasion', () => {
   expect(on(0, NOW - 10, NOW - 5)).toEqual([]);
 });
 
+test('a file that cannot be read is found after a minute, with the reason and what to do', () => {
+  const first = [{ path: '/data/a.csv', since: NOW, reason: '/data/a.csv: locked\n  → run: chmod o+r' }];
+  const [finding] = examine(
+    facts({ instruments: [instrument({ live: { unreadable: { files: 3, first } } })] }),
+    () => 0,
+  );
+  expect(finding).toEqual({
+    ...{ kind: 'unreadable', instrument: 'nanodrop', graceMs: 60_000 },
+    text: 'nanodrop: a.csv (and 2 more) cannot be read: locked\n  → run: chmod o+r',
+  });
+});
+
 test('a folder that has not been checked is unknown, and a missing one is found with the reason', () => {
   expect(ofInstrument({ live: { folder: { state: 'unknown' } } })).toEqual(['folder unknown']);
   expect(ofInstrument({ live: { folder: { state: 'missing', reason: 'it does not exist' } } })).toEqual([

@@ -16,6 +16,7 @@ export const instrument = ({ live, ...rest }: Overrides = {}): InstrumentFacts =
     files: 3,
     unmatched: { files: 0, example: undefined },
     waiting: { files: 0, first: [] },
+    unreadable: { files: 0, first: [] },
     lastFileAt: NOW - 1000,
     ...live,
   },

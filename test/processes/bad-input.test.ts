@@ -1,9 +1,10 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdirSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from '@photostructure/sqlite';
 import { expect, test } from 'vitest';
 import { CLI, makeSite, type SiteOptions, startDaemon, weighing } from '../support/daemon-process.js';
+import { labfeed } from '../support/labfeed.js';
 import { runSandbox } from '../support/sandbox.js';
 import { tempFolder } from '../support/temp-folder.js';
 import { until } from '../support/until.js';
@@ -216,6 +217,34 @@ test.skipIf(!NOBODY_STARTS)('a folder without permission is reported and stops n
   await daemon.logged('run filed');
   await daemon.stop();
 });
+
+test.skipIf(!NOBODY_STARTS)(
+  'a file without permission needs attention, with the user and the mode to change',
+  async () => {
+    const { site, folder } = await setUp();
+    const path = join(folder, 'data/balance/a.csv');
+    site.drop('a.csv', weighing(1));
+    chmodSync(path, 0o200);
+    if (NOBODY !== undefined) execFileSync('chown', ['-R', String(NOBODY), folder]);
+    const daemon = startDaemon(site.config, {}, NOBODY);
+    await daemon.logged('cannot take the file yet, retrying');
+    const expected = /the user \S+ may not read it \(owner \S+, group \S+, mode 0200\)/;
+    await until('it is reported', async () => {
+      const { stdout } = await labfeed(['status', '--config', site.config], folder);
+      return /needs attention[\s\S]*balance: 1 file or folder cannot be read, such as \S+a\.csv → labfeed why/.test(
+        stdout,
+      );
+    });
+    const why = await labfeed(['why', path, '--config', site.config], folder);
+    expect(why.stdout).toMatch(expected);
+    expect(why.stdout).toContain(`chmod o+r '${path}'`);
+    chmodSync(path, 0o644);
+    await daemon.logged('run filed');
+    const after = await labfeed(['status', '--config', site.config], folder);
+    expect(after.stdout).not.toContain('cannot be read');
+    await daemon.stop();
+  },
+);
 
 test('a journal that is from a newer version or in use by another daemon is refused with a hint', async () => {
   const { site } = await setUp();

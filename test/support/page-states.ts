@@ -49,6 +49,7 @@ export function hostile(text: string): { live: Live; overview: Overview; jobs: J
     folder: { state: 'missing', reason: text },
     unmatched: { files: 1, example: text },
     waiting: { files: 1, first: [{ path: text, since: 1, reason: text }] },
+    unreadable: { files: 1, first: [{ path: text, since: 1, reason: text }] },
   });
   return {
     live: someLive({

@@ -38,6 +38,7 @@ export const someInstrument = (
   files: 0,
   unmatched: { files: 0, example: undefined },
   waiting: { files: 0, first: [] },
+  unreadable: { files: 0, first: [] },
   lastFileAt: undefined,
   ...changes,
 });

@@ -102,7 +102,10 @@ test('a file without read permission can be identified once the permission is gi
   const error = await asNobody(() => identify(found(path), { signal: never })).catch((reason: unknown) => reason);
   expect(error).toBeInstanceOf(FileBusyError);
   expect(error).toMatchObject({
-    message: 'the file cannot be read now: permission denied',
+    message: expect.stringMatching(
+      /^the file cannot be read now: the user \S+ may not read it \(owner .+, mode 0000\)$/,
+    ),
+    hint: expect.stringContaining(`chmod o+r '${path}'`),
     where: { file: path },
   });
   chmodSync(path, 0o600);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createRechecks, createUnmatchedArrivals, createWaitingFiles } from '../../src/watch/intake.js';
+import { createActivity, createRechecks, createUnmatchedArrivals, createWaitingFiles } from '../../src/watch/intake.js';
 import { manualClock } from '../support/manual-clock.js';
 
 const START = Date.UTC(2026, 0, 1);
@@ -28,6 +28,44 @@ describe('waiting files', () => {
     waiting.end('/data/a.csv');
     waiting.update('/data/a.csv', { for: 'reader' });
     expect(waiting.list()).toEqual({ files: 0, first: [] });
+  });
+
+  test('one that cannot be read says so, also while it settles again, until it is read or has changed', () => {
+    const clock = manualClock(START);
+    const waiting = createWaitingFiles(clock);
+    waiting.begin('/data/a.csv');
+    waiting.setUnreadable('/data/a.csv', 'permission denied');
+    clock.advance(5000);
+    waiting.setUnreadable('/data/a.csv', 'permission denied');
+    waiting.update('/data/a.csv', { for: 'quiet period', unchangedSinceMs: 0, quietMs: 5000, missing: undefined });
+    expect(waiting.list().first).toMatchObject([{ reason: 'permission denied' }]);
+    const first = [{ path: '/data/a.csv', since: START, reason: 'permission denied' }];
+    expect(waiting.unreadable()).toEqual({ files: 1, first });
+    waiting.setUnreadable('/data/a.csv', undefined);
+    expect(waiting.list().first).toMatchObject([{ reason: 'unchanged for 5 s of 5 s' }]);
+    expect(waiting.unreadable()).toEqual({ files: 0, first: [] });
+    waiting.setUnreadable('/data/a.csv', 'locked');
+    waiting.end('/data/a.csv');
+    expect(waiting.unreadable()).toEqual({ files: 0, first: [] });
+  });
+
+  test('subfolders that a scan cannot read are among what cannot be read, but not those of the file system', () => {
+    const clock = manualClock(START);
+    const activity = createActivity({ name: 'balance', watch: '/data' }, clock);
+    const scanned = (...paths: string[]) => {
+      const unread = paths.map((path) => ({
+        path,
+        reason: 'the disk or share does not respond (EIO)',
+        forbidden: false,
+      }));
+      activity.scanned({ complete: true, files: 0, unmatched: new Map(), unread });
+      return activity.live().unreadable;
+    };
+    scanned('/data/locked', '/data/lost+found');
+    clock.advance(1000);
+    const reason = 'the disk or share does not respond (EIO)';
+    expect(scanned('/data/locked')).toEqual({ files: 1, first: [{ path: '/data/locked', since: START, reason }] });
+    expect(scanned()).toEqual({ files: 0, first: [] });
   });
 
   test('the first twenty by name are listed, and all are counted', () => {

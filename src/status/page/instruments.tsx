@@ -3,7 +3,7 @@ import type { LiveInstrument } from '../../live.js';
 import type { RunState } from '../../model.js';
 import { formatCount, formatDay, plural } from '../../text.js';
 import type { InstrumentSummary, PageState } from '../api.js';
-import { Ago, Now, RunLink, StateChip } from './parts.js';
+import { Ago, Now, Reason, RunLink, StateChip } from './parts.js';
 import { runsHref } from './route.js';
 import { fileName, type InstrumentView, instrumentsOf, PLOT_DAYS, runsByDay, type Tone } from './summary.js';
 
@@ -88,7 +88,9 @@ const MAX_WAITING = 3;
 
 function Notes({ instrument: { live, alarms } }: { instrument: InstrumentView }) {
   if (!live) return <p class="soft">Its folder is no longer watched. Its runs are kept.</p>;
-  const { folder, waiting, unmatched, lastFileAt, watch } = live;
+  const { folder, waiting, unreadable, unmatched, lastFileAt, watch } = live;
+  const others = waiting.first.filter(({ path }) => !unreadable.first.some((one) => one.path === path));
+  const notReady = waiting.files - (waiting.first.length - others.length);
   const example = unmatched.example === undefined ? '' : `, for example ${fileName(unmatched.example)}`;
   return (
     <>
@@ -96,11 +98,23 @@ function Notes({ instrument: { live, alarms } }: { instrument: InstrumentView })
         <p class="alarm">{text}</p>
       ))}
       {folder.reason !== undefined && <p class="alarm">{folder.reason}</p>}
-      {waiting.files > 0 && (
-        <div>
-          <p>{plural(waiting.files, 'file is', 'files are')} not ready yet:</p>
+      {unreadable.files > 0 && (
+        <div class="alarm">
+          <p>{plural(unreadable.files, 'file or folder', 'files or folders')} cannot be read:</p>
           <ul class="waiting">
-            {waiting.first.slice(0, MAX_WAITING).map(({ path, reason }) => (
+            {unreadable.first.slice(0, MAX_WAITING).map(({ path, reason }) => (
+              <li>
+                <b>{fileName(path)}</b> <Reason reason={reason} path={path} />
+              </li>
+            ))}
+          </ul>
+        </div>
+      )}
+      {notReady > 0 && (
+        <div>
+          <p>{plural(notReady, 'file is', 'files are')} not ready yet:</p>
+          <ul class="waiting">
+            {others.slice(0, MAX_WAITING).map(({ path, reason }) => (
               <li>
                 <b>{fileName(path)}</b>, {reason}
               </li>
