@@ -157,6 +157,22 @@ export type Plot = {
   | { readonly kind: 'heatmap'; readonly rows: number; readonly columns: number; readonly values: Float64Array }
 );
 
+/** The plot of a run as a picture, or why there is none. It can be sent between threads. */
+export type PlotPicture =
+  | {
+      readonly png: Uint8Array;
+      readonly sha256: string;
+      /** In words, for people who cannot see it. */
+      readonly description: string;
+      /** Everything that is written in it. */
+      readonly texts: string;
+      /** Where it belongs in the body. */
+      readonly at: number;
+      readonly reason?: never;
+    }
+  /** `isFailed`: there should be one, but it could not be drawn. */
+  | { readonly png?: never; readonly at: number; readonly reason: string; readonly isFailed: boolean };
+
 /** One of eLabFTW's extra fields. */
 export interface ExtraField {
   readonly value: string;

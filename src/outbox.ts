@@ -84,8 +84,28 @@ export interface NewAttachment {
   readonly problem?: string;
 }
 
+/** The plot of a run, as intake hands it over. */
+export type NewPlot =
+  | (Omit<NewAttachment, 'path' | 'problem'> & PlotPlace & { readonly reason?: never })
+  /** `isFailed`: there should be one, but it could not be drawn or kept: a run that is read again keeps its own. */
+  | { readonly name?: never; readonly at: number; readonly reason: string; readonly isFailed: boolean };
+
+interface PlotPlace {
+  /** Where it belongs in the draft's body. */
+  readonly at: number;
+  /** In words, for people who cannot see it. */
+  readonly description: string;
+}
+
 export interface PlannedUpload extends Omit<NewAttachment, 'problem'> {
   readonly n: number;
+  /** `surplus`: the plot of an earlier reading, which is deleted. */
+  readonly kind: 'raw' | 'plot' | 'surplus';
+  /** Of a plot, as is the next: see `PlotPlace`. */
+  readonly at: number | undefined;
+  readonly description: string | undefined;
+  /** The markup that shows the plot in the draft's body, if it is there. */
+  readonly image: string | undefined;
   /** The latest time a POST of it may have been sent. */
   readonly intentAt: number | undefined;
   /** Its id, once the notebook has it. */
@@ -114,12 +134,16 @@ export type UploadChange =
   /** It will not be attached; the run is done nevertheless. */
   | ({ readonly kind: 'uploadRefused'; readonly n: number } & UploadProblem & BodyChange)
   | ({ readonly kind: 'uploadPostponed'; readonly n: number; readonly dueAt: number } & UploadProblem)
+  /** A surplus plot is gone. */
+  | { readonly kind: 'uploadRemoved'; readonly n: number }
   /** Files are not attached to this notebook, or not for this instrument. */
   | { readonly kind: 'uploadsDropped' };
 
-/** The draft's body, with or without a note that a file is not attached. Absent if it stays as it is. */
+/** The draft's body, with or without the plot or a note that a file is not attached. Absent if it stays as it is. */
 interface BodyChange {
   readonly body?: string;
+  /** See `PlannedUpload.image`. */
+  readonly image?: string;
 }
 
 interface UploadProblem {
@@ -257,6 +281,8 @@ export interface NewRun {
   readonly partOf?: ContentKey | undefined;
   /** Its raw files, if they are to be attached. */
   readonly attachments?: readonly NewAttachment[] | undefined;
+  /** Its plot, or why it has none. Undefined if it has none to attach, or keeps the one it has. */
+  readonly plot?: NewPlot | undefined;
 }
 
 /**
@@ -372,12 +398,16 @@ export interface OpenRun {
   readonly adopted: boolean;
   readonly attempts: number;
   readonly draft: Omit<Draft, 'comments'>;
+  /** Of the draft, once it was written. */
+  readonly stored: StoredParts;
   /** Oldest first. */
   readonly earlier: readonly EarlierDraft[];
   readonly comments: readonly PlannedComment[];
   readonly surplus: readonly SurplusComment[];
   /** Whether it has raw files to attach. */
   readonly hasFiles: boolean;
+  /** Whether the draft differs from the earlier one only by the plot, or by a note about its files. */
+  readonly isAddition: boolean;
 }
 
 /** Everything that can happen to a run on its way to the notebook. */
@@ -405,6 +435,8 @@ export type RunChange =
   | { readonly kind: 'commentRevised'; readonly n: number }
   /** A surplus comment is gone. */
   | { readonly kind: 'commentDropped'; readonly n: number }
+  /** The body stays as it was before the addition. */
+  | { readonly kind: 'additionDropped' }
   | { readonly kind: 'finished' }
   | {
       readonly kind: 'postponed';

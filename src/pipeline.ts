@@ -10,8 +10,8 @@ import type { Writes } from './deliver/writes.js';
 import { explain, FileChangedError, FileError } from './errors.js';
 import type { Journal } from './journal/journal.js';
 import type { Log } from './log.js';
-import { type ReadRun, receiveError } from './mapping/reading.js';
-import type { FoundFile, IdentifiedFile } from './model.js';
+import { type ReadOptions, type ReadRun, receiveError } from './mapping/reading.js';
+import type { FoundFile, IdentifiedFile, PlotPicture } from './model.js';
 import type { Added, NewRun, OpenRun, Outbox, Reading, RunChange } from './outbox.js';
 import { refuseSize } from './parse/source.js';
 import { FileBusyError, isSmall, withStandIns } from './watch/identify.js';
@@ -63,10 +63,9 @@ export interface IntakeDeps {
 /** Reads the files of one instrument, in a thread with limits of time and memory. */
 export interface Reader {
   /**
-   * Hashes the file unless that was done before, parses and maps it. Rejects if it could not try. `copyTo`: where the
-   * bytes are copied to as they are hashed.
+   * Hashes the file unless that was done before, parses and maps it, and draws its plot. Rejects if it could not try.
    */
-  read(file: FoundFile | IdentifiedFile, nowMs: number, copyTo?: string): Promise<ReadRun>;
+  read(file: FoundFile | IdentifiedFile, nowMs: number, options?: ReadOptions): Promise<ReadRun>;
   /** Abandons what is being read. */
   close(): void;
 }
@@ -273,7 +272,8 @@ async function read(
   const { parts, ...single } = settled;
   // Most files are small and new: they are hashed, parsed and mapped in one go, before they are looked up.
   const isEarly = !parts && isSmall(single);
-  const early = isEarly ? toReading(await reader.read(single, clock.now(), copies?.path), instrument) : undefined;
+  const options = { copyTo: copies?.path, isPlotted: copies?.isPlotted ?? false };
+  const early = isEarly ? toReading(await reader.read(single, clock.now(), options), instrument) : undefined;
   const { file, problem } =
     early?.sha256 === undefined ? await identify(settled, copies, runs) : { file: { ...single, sha256: early.sha256 } };
   const run: NewRun = {
@@ -292,15 +292,13 @@ async function read(
     await journal.intake.skip(name, [file]);
     return 'skipped';
   }
-  const known = problem ? { problem } : early;
-  const reading = withoutSecrets(
-    known ?? toReading(await reader.read(file, clock.now()), instrument),
-    file.path,
-    intake,
-  );
+  const known: EarlyReading | undefined = problem ? { problem } : early;
+  const { isPlotted } = options;
+  const result = known ?? toReading(await reader.read(file, clock.now(), { isPlotted }), instrument);
+  const reading = withoutSecrets(result, file.path, intake);
   // On disk before the run is accepted: from then on, the source may vanish.
-  const attachments = reading.draft && (await copies?.keep(file, early?.isCopied));
-  return handOver({ ...run, attachments }, reading, intake);
+  const attached = reading.draft && (await copies?.keep(file, early?.isCopied, result.plot));
+  return handOver({ ...run, ...attached }, reading, intake);
 }
 
 /** A file that must not be read, such as a link to elsewhere, or is too large for its mapping, is not hashed. */
@@ -318,12 +316,16 @@ async function identify(
 }
 
 /** Without a fingerprint if the thread was ended before it had hashed the file. */
-type EarlyReading = Reading & { readonly sha256: string | undefined; readonly isCopied?: boolean | undefined };
+type EarlyReading = Reading & {
+  readonly sha256?: string | undefined;
+  readonly isCopied?: boolean | undefined;
+  readonly plot?: PlotPicture | undefined;
+};
 
 /** A file that does not fit its mapping is a result too: its run is quarantined with the reason. */
 function toReading(read: ReadRun, { drift, parse }: Instrument): EarlyReading {
-  const { sha256, isCopied, draft, omits, shape, error } = read;
-  if (draft) return { sha256, isCopied, draft, omits, shaped: { shape, drift, kinds: parse?.length ?? 1 } };
+  const { sha256, isCopied, draft, omits, shape, plot, error } = read;
+  if (draft) return { sha256, isCopied, plot, draft, omits, shaped: { shape, drift, kinds: parse?.length ?? 1 } };
   const problem = receiveError(error);
   // A file that has changed, or cannot be read now, is tried again later.
   if (!(problem instanceof FileError)) throw problem;
@@ -356,10 +358,11 @@ async function handOver(run: NewRun, reading: Reading, intake: IntakeState): Pro
 }
 
 /** A secret that somebody copied into a file reaches neither the journal nor the notebook. */
-function withoutSecrets(reading: Reading, file: string, { isSecretIn }: IntakeState): Reading {
-  const { draft, omits = [] } = reading;
+function withoutSecrets(reading: EarlyReading, file: string, { isSecretIn }: IntakeState): Reading {
+  const { draft, omits = [], plot } = reading;
   if (!draft) return reading;
-  if (!isSecretIn([draft.title, draft.body, ...draft.tags, ...draft.comments, ...omits].join('\n'))) return reading;
+  const texts = [draft.title, draft.body, ...draft.tags, ...draft.comments, ...omits, plot?.png ? plot.texts : ''];
+  if (!isSecretIn(texts.join('\n'))) return reading;
   const hint = 'remove it from the file. If others could read the file, replace the key with `labfeed keys rotate`';
   return { problem: new FileError('the file contains the API key or the token of labfeed', { where: { file }, hint }) };
 }
@@ -424,10 +427,12 @@ async function deliverRun(id: number, signal: AbortSignal, filled: () => void, d
     run = await delivery.outbox.load(id);
     await delivery.prepare();
     const experiment = await deliver(run, { ...context, filled, notebook: writes.observe(id, context.notebook) });
-    delivery.log.info({ run: id, instrument: run.instrument, experiment }, 'run filed');
+    // A plot or a note is added to a run that was filed before.
+    const message = run.isAddition ? 'body updated' : 'run filed';
+    delivery.log.info({ run: id, instrument: run.instrument, experiment }, message);
     writes.forget(id);
     if (run.hasFiles) delivery.filed?.(id);
-    delivery.observer.filed?.(run, experiment);
+    if (!run.isAddition) delivery.observer.filed?.(run, experiment);
   } catch (error) {
     await handleFailure(error, id, run, signal, delivery);
   }

@@ -20,11 +20,13 @@ type Attachment = Filing['attachments'][number];
 /** eLabFTW only. */
 export async function verifyFiles(
   run: FiledRun & { readonly experiment: number },
-  { attachments, draft }: Pick<Filing, 'attachments' | 'draft'>,
+  { attachments: all, draft }: Pick<Filing, 'attachments' | 'draft'>,
   record: ExperimentRecord,
   notebook: Pick<NotebookReader, 'listUploads'>,
 ): Promise<VerifiedFiles> {
   const shown = embedded(record);
+  // Without its plot, a run is complete.
+  const attachments = all.filter(({ kind }) => kind === 'raw');
   // The journal was lost. The fingerprint of a run with one file is that of the file.
   if (attachments.length === 0 && !draft) return { ...NO_FILES, isAttached: has(shown ?? [], run.sha256) };
   if (attachments.length === 0) return NO_FILES;

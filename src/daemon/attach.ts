@@ -19,11 +19,14 @@ interface AttachDeps {
 /** `config` decides about new runs, and about those that are not attached yet. */
 export function attachFrom({ config, journal: { outbox }, spool, isSecretIn }: AttachDeps): AttachOptions {
   const attached = new Set(config.instruments.flatMap(({ name, attach }) => (attach === 'auto' ? name : [])));
+  const plotted = new Set(config.instruments.flatMap((one) => (one.experiment.plot === 'never' ? [] : one.name)));
   return {
     isSecretIn,
     isAttached: (instrument) => attached.has(instrument),
+    isPlotted: (instrument) => plotted.has(instrument),
     async openSource(file) {
-      const handle = (await spool.open(file.sha256)) ?? (await openContent(file.path, file));
+      const handle =
+        (await spool.open(file.sha256)) ?? (file.kind === 'raw' ? await openContent(file.path, file) : undefined);
       return (
         handle && {
           read: () => handle.createReadStream({ start: 0, autoClose: false, highWaterMark: UPLOAD_CHUNK_BYTES }),
@@ -40,7 +43,7 @@ const UPLOAD_CHUNK_BYTES = 128 * 1024;
 
 /** Until the dialect is known, files are copied: the notebook may be eLabFTW. */
 export function rawFilesOf(
-  { attach }: Instrument,
+  { attach, experiment }: Instrument,
   { config, journal: { outbox }, spool }: AttachDeps,
 ): RawFiles | undefined {
   const { url, dialect } = config.notebook;
@@ -49,6 +52,7 @@ export function rawFilesOf(
   return createRawFiles({
     spool,
     maxBytes: config.settings.spool,
+    isPlotted: experiment.plot !== 'never',
     isWanted: async () => dialect === 'elabftw' || (await server.facts()).dialect !== 'v2',
     isNeeded: outbox.uploads.needs,
   });

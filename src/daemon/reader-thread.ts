@@ -1,6 +1,6 @@
 import { parentPort } from 'node:worker_threads';
 import { createMapping, type Mapping, type MappingOptions } from '../mapping/mapping.js';
-import { type ReadRun, readRun, type SentError, sendError } from '../mapping/reading.js';
+import { type ReadOptions, type ReadRun, readRun, type SentError, sendError } from '../mapping/reading.js';
 import type { Failure, TestTask } from '../mapping/tests.js';
 import type { FoundFile, IdentifiedFile } from '../model.js';
 import type { Preview } from '../status/api.js';
@@ -16,7 +16,7 @@ export type Message =
       readonly reader: number;
       readonly file: FoundFile | IdentifiedFile;
       readonly nowMs: number;
-      readonly copyTo: string | undefined;
+      readonly options: ReadOptions | undefined;
     }
   | { readonly kind: 'preview'; readonly task: PreviewTask }
   | { readonly kind: 'test'; readonly task: TestTask };
@@ -39,7 +39,7 @@ async function work(message: Message): Promise<Answer | undefined> {
     case 'read': {
       const mapping = mappings.get(message.reader);
       if (!mapping) throw new Error('the reader was not opened');
-      return readRun(message.file, mapping, message.nowMs, message.copyTo);
+      return readRun(message.file, mapping, message.nowMs, message.options);
     }
     case 'preview': {
       // Loaded on demand: learning a mapping needs code that reading does not.
@@ -55,8 +55,14 @@ async function work(message: Message): Promise<Answer | undefined> {
 
 async function answer(message: Message): Promise<void> {
   const result = await work(message).catch((error: unknown): Answer => ({ error: sendError(error) }));
-  if (result) parentPort?.postMessage(result);
+  if (result) parentPort?.postMessage(result, picturesIn(result));
 }
+
+/** Handed over instead of copied. */
+const picturesIn = (result: Answer): ArrayBuffer[] => {
+  const png = 'plot' in result ? result.plot?.png : undefined;
+  return png && png.byteLength === png.buffer.byteLength ? [png.buffer as ArrayBuffer] : [];
+};
 
 let last = Promise.resolve();
 parentPort?.on('message', (message: Message) => {

@@ -53,8 +53,8 @@ export function createReaders(limits: Partial<Limits> = {}): Readers {
       const maxMs = maxMsOf(mapping);
       const opening: Message = { kind: 'open', reader, mapping: plain(mapping), journal };
       return {
-        async read(file, nowMs, copyTo) {
-          const message: Message = { kind: 'read', reader, file, nowMs, copyTo };
+        async read(file, nowMs, options) {
+          const message: Message = { kind: 'read', reader, file, nowMs, options };
           return (await laneFor(file.size).add({ reader, opening, message, path: file.path, maxMs })) as ReadRun;
         },
         close: () => close(reader),

@@ -1,7 +1,7 @@
 import { NotebookError } from '../errors.js';
 import { commentMark, markComment } from '../markers.js';
 import type { OpenRun, PlannedComment, SurplusComment } from '../outbox.js';
-import type { CommentRecord, Filing } from './context.js';
+import type { CommentRecord, ExperimentRecord, Filing } from './context.js';
 import { certainlyNotDone, isEntryStatus, sendEdit } from './failures.js';
 import { gracePeriod } from './reconcile.js';
 
@@ -78,10 +78,11 @@ export const hasMark = (record: CommentRecord, mark: string): boolean =>
   Object.values(record).some((value) => typeof value === 'string' && value.split(/\r?\n/).includes(mark));
 
 /** Called before anything of the run is written. Throws if somebody changed or deleted one of its comments. */
-export async function checkComments(filing: Filing): Promise<void> {
+export async function checkComments(filing: Filing, record: ExperimentRecord): Promise<void> {
   const { run, experiment, notebook } = filing;
-  if (![...run.comments, ...run.surplus].some(({ comment }) => comment !== undefined)) return;
-  const listed = await notebook.listComments(experiment);
+  const known = [...run.comments, ...run.surplus].flatMap(({ comment }) => comment ?? []);
+  if (known.length === 0) return;
+  const listed = shownWith(record, known) ?? (await notebook.listComments(experiment));
   const find = async (id: number): Promise<CommentRecord | undefined> =>
     listed.find((record) => record.id === id) ?? (await readIfPresent(id, filing));
   for (const { n, comment, text, earlier } of run.comments) {
@@ -93,6 +94,15 @@ export async function checkComments(filing: Filing): Promise<void> {
     const record = comment === undefined ? undefined : await find(comment);
     if (record && !hasOneOf(texts, record, run, n)) throw changedByPerson(record.id, record, filing);
   }
+}
+
+/** eLabFTW shows comments with the experiment. They prove that a comment exists, not that one is missing. */
+function shownWith({ comments }: ExperimentRecord, known: readonly number[]): readonly CommentRecord[] | undefined {
+  if (!Array.isArray(comments)) return undefined;
+  const records = comments.filter(
+    (one): one is CommentRecord => typeof one === 'object' && one !== null && typeof one.id === 'number',
+  );
+  return known.every((id) => records.some((record) => record.id === id)) ? records : undefined;
 }
 
 /** Replaces the text of an earlier reading with that of the draft. */

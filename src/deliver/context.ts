@@ -110,9 +110,10 @@ export interface Notebook {
   /** Resolves with the comment as the server then shows it. */
   patchComment(experiment: number, comment: number, text: string): Promise<CommentRecord>;
   deleteComment(experiment: number, comment: number): Promise<void>;
-  /** eLabFTW only, as is the next: the attached files of an experiment, archived and deleted ones included. */
+  /** eLabFTW only, as are the next two: the attached files of an experiment, archived and deleted ones included. */
   listUploads(experiment: number): Promise<readonly UploadRecord[]>;
   uploadFile(experiment: number, file: RawFile): Promise<number>;
+  deleteUpload(experiment: number, upload: number): Promise<void>;
 }
 
 /** A file attached to an experiment. */
@@ -123,6 +124,9 @@ export interface UploadRecord {
   readonly hash?: string | undefined;
   /** 1: normal, 2: archived, 3: deleted. */
   readonly state?: number | undefined;
+  /** Where the server keeps it: part of its address in a body. */
+  readonly long_name?: string | undefined;
+  readonly storage?: number | undefined;
 }
 
 /** A file to attach. */
@@ -295,6 +299,8 @@ class FilledCreations {
 const MAX_TAGS = 1000;
 const MAX_FAILED = 10_000;
 
+const MAX_CHECKED = 100;
+
 /** What the reads of this process have shown, so that no reconciliation reads it again. */
 export class WindowMemory {
   /** Ids that exist and are not ours. */
@@ -320,6 +326,21 @@ export class WindowMemory {
 
   constructor(log?: Pick<Log, 'warn'>) {
     this.log = log;
+  }
+
+  /** Runs whose experiments were just read and are as labfeed left them, and when, on the monotonic clock. */
+  readonly #checked = new Map<number, number>();
+
+  noteChecked(run: number, now: number): void {
+    if (this.#checked.size > MAX_CHECKED) this.#checked.clear();
+    this.#checked.set(run, now);
+  }
+
+  /** When it was last read, if that was just before. Only the next write may rely on it. */
+  takeChecked(run: number): number | undefined {
+    const at = this.#checked.get(run);
+    this.#checked.delete(run);
+    return at;
   }
 
   maySweep(now: number): boolean {

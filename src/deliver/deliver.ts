@@ -55,7 +55,7 @@ async function deliverSteps(run: OpenRun, context: DeliveryContext): Promise<num
   if (run.step !== 'described') {
     await confirmEnd(filing, isNew);
     stopping.throwIfAborted();
-    await describe(filing, isNew, isFilled);
+    await describe(filing, isNew, isFilled).catch((error: unknown) => withdrawAddition(error, filing));
     context.filled?.();
   } else if (!(await isStillOurs(await readOwn(experiment, context), filing))) throw rewritten(filing);
   for (const comment of run.comments) await deliverComment(comment, filing);
@@ -66,6 +66,14 @@ async function deliverSteps(run: OpenRun, context: DeliveryContext): Promise<num
   // After a power failure, the next delivery finds all of it in the notebook.
   await outbox.apply(run.id, { kind: 'finished' });
   return experiment;
+}
+
+/** A plot or a note about the files never keeps a run from being done: without it, the run is as it was. */
+async function withdrawAddition(error: unknown, { run, outbox, notebook }: Filing): Promise<void> {
+  const cause = run.isAddition ? await attributeNotFound(error, notebook) : error;
+  const isFinal = cause instanceof NotebookError && (cause.failure === 'conflict' || cause.failure === 'request');
+  if (!run.isAddition || !isFinal) throw cause;
+  await outbox.record(run.id, { kind: 'additionDropped' });
 }
 
 function checkHalt({ halted }: ServerFacts): void {
@@ -243,7 +251,8 @@ async function describe(filing: Filing, isNew: boolean, isFilled: boolean): Prom
   const patch = async (changes: ExperimentChanges): Promise<Patched> => ({
     record: await sendEdit(filing, () => notebook.patchExperiment(experiment, changes)),
   });
-  let patched = isNew ? await patchNew(isFilled ? { title, date } : all, filing) : undefined;
+  const untilMs = untilWhen(isNew, filing);
+  let patched = untilMs === undefined ? undefined : await patchUntil(untilMs, isFilled ? { title, date } : all, filing);
   let written: 'all' | 'body' | 'none' = isFilled ? 'body' : 'none';
   if (!patched) {
     written = await writtenParts(filing);
@@ -253,7 +262,8 @@ async function describe(filing: Filing, isNew: boolean, isFilled: boolean): Prom
     written = 'none';
     patched = await patch(all);
   }
-  if (dialect === 'elabftw' && !(isFilled && patched?.record && hasTags(patched.record, tags, false))) {
+  const isTagged = (isFilled || hasSameTags(run)) && patched?.record && hasTags(patched.record, tags, false);
+  if (dialect === 'elabftw' && !isTagged) {
     await setTags(filing);
     unknown.window.filled.noteAccepted(tags);
   }
@@ -279,13 +289,27 @@ interface Patched {
   readonly record: ExperimentRecord | undefined;
 }
 
+/** No tag is to be removed, unless an earlier reading had others. */
+const hasSameTags = ({ draft, earlier }: OpenRun): boolean =>
+  earlier.length > 0 && earlier.every(({ tags }) => JSON.stringify(tags) === JSON.stringify(draft.tags));
+
+/** After such a time, a person may have changed what was read. */
+const JUST_READ_MS = 2000;
+
 /**
- * Immediately after our own 201, nobody can have changed the experiment, so it is patched without a read.
- * Undefined if the limiter held the request back for longer than that.
+ * Immediately after our own 201, nobody can have changed the experiment, so it is patched without a read. So is one
+ * that was just read in order to add its plot. Until when, on the monotonic clock.
  */
-async function patchNew(changes: ExperimentChanges, filing: Filing): Promise<Patched | undefined> {
-  const { experiment, notebook, server, clock } = filing;
-  const untilMs = clock.monotonic() + server.timeoutMs;
+function untilWhen(isNew: boolean, { run, unknown, server, clock }: Filing): number | undefined {
+  const readAt = unknown.window.takeChecked(run.id);
+  if (isNew) return clock.monotonic() + server.timeoutMs;
+  if (readAt === undefined || !run.isAddition || unknown.edits.has(run.id)) return undefined;
+  return readAt + JUST_READ_MS;
+}
+
+/** Undefined if it was not sent before this time, for example because the limiter held it back. */
+async function patchUntil(untilMs: number, changes: ExperimentChanges, filing: Filing): Promise<Patched | undefined> {
+  const { experiment, notebook, clock } = filing;
   function checkTime(): void {
     if (clock.monotonic() > untilMs) throw new ExpiredError('not sent in time');
   }
@@ -321,7 +345,7 @@ async function writtenParts(filing: Filing): Promise<'all' | 'body' | 'none'> {
   await isStillOurs(record, filing);
   if (isRevision) {
     checkUnedited(record, filing, facts.dialect);
-    await checkComments(filing);
+    await checkComments(filing, record);
     return showsDraft(record, run, facts.dialect) ? 'all' : 'none';
   }
   // The outcome of an earlier PATCH is unknown; it may have been applied in part.

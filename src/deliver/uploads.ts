@@ -15,6 +15,7 @@ import {
   type UploadRecord,
 } from './context.js';
 import { attributeNotFound, certainlyNotDone, confirmForbidden } from './failures.js';
+import { removePlot, showPlot } from './plots.js';
 import { createQueue } from './queue.js';
 import { gracePeriod } from './reconcile.js';
 import { isStillOurs, rewritten } from './restored.js';
@@ -30,8 +31,9 @@ interface RawSource {
 
 /** Where raw files come from. */
 export interface AttachOptions {
-  /** Whether files of this instrument are attached. */
+  /** Whether files of this instrument are attached, and whether its plots are. */
   isAttached(instrument: string): boolean;
+  isPlotted(instrument: string): boolean;
   /** Undefined if neither the spool nor the source has these bytes any more. */
   openSource(file: PlannedUpload): Promise<RawSource | undefined>;
   /** The bytes are no longer needed. */
@@ -144,11 +146,18 @@ async function attach(file: PlannedUpload, attempt: Attempt): Promise<boolean> {
     const filing = await filingOf(run, context);
     if (!attempt.isOurs) await checkOurs(filing);
     attempt.isOurs = true;
+    if (file.kind === 'surplus') {
+      await removePlot(file, filing);
+      await record({ kind: 'uploadRemoved', n });
+      return true;
+    }
+    if (file.kind === 'plot' && !attempt.isPlotted(run.instrument)) throw new FileError(NO_PLOTS);
     const { upload, found } = await obtainUpload(file, filing, attempt);
     blame.accepted(run.run, 'uploadFile');
     // It was refused before, and a person had it tried again.
     const corrected = reason && (await changedBody((body) => body.replace(noteOf(reason), ''), attempt));
-    await record({ kind: 'uploaded', n, upload, found, ...corrected });
+    const shown = file.kind === 'plot' ? await showPlot(file, upload, filing) : corrected;
+    await record({ kind: 'uploaded', n, upload, found, ...shown });
     log.info({ ...fields, upload }, 'file attached');
   } catch (error) {
     const cause = await attributeNotFound(error, context.notebook);
@@ -156,7 +165,7 @@ async function attach(file: PlannedUpload, attempt: Attempt): Promise<boolean> {
     const failed = afterFailure(cause, file, attempt);
     const isFinal = failed.kind === 'uploadRefused';
     const change = isFinal
-      ? { ...failed, ...(await changedBody((body) => withNote(body, failed.reason), attempt)) }
+      ? { ...failed, ...(await changedBody((body) => withoutFile(body, file, failed.reason), attempt)) }
       : failed;
     await record(change);
     if (change.kind === 'uploadPostponed') {
@@ -173,8 +182,9 @@ async function attach(file: PlannedUpload, attempt: Attempt): Promise<boolean> {
 
 const noteOf = (reason: string): string => `<p>${escapeHtml(capitalize(reason))}.</p>\n`;
 
-/** With a note that a file is not attached. The origin line stays last. */
-function withNote(body: string, reason: string): string {
+/** With a note that a file is not attached. The origin line stays last. A plot is just not shown. */
+function withoutFile(body: string, { kind, image = '' }: PlannedUpload, reason: string): string {
+  if (kind !== 'raw') return body.replace(image, '');
   const end = body.lastIndexOf('<p>');
   return end < 0 ? body : `${body.slice(0, end)}${noteOf(reason)}${body.slice(end)}`;
 }
@@ -186,16 +196,17 @@ async function changedBody(
 ): Promise<{ readonly body?: string }> {
   try {
     const filing = await filingOf(run, context);
-    const { draft, earlier } = filing.run;
+    const { draft, stored, earlier } = filing.run;
     const body = change(draft.body);
     if (body === draft.body) return {};
     const written = {
       ...filing,
-      run: { ...filing.run, earlier: [...earlier, { ...draft, stored: {}, written: true }] },
+      run: { ...filing.run, earlier: [...earlier, { ...draft, stored, written: true }] },
     };
     const { dialect } = await context.server.facts();
-    checkUnedited(await context.notebook.readExperiment(filing.experiment), written, dialect);
-    await checkComments(written);
+    const record = await context.notebook.readExperiment(filing.experiment);
+    checkUnedited(record, written, dialect);
+    await checkComments(written, record);
     return { body };
   } catch (error) {
     if (error instanceof NotebookError) return {};
@@ -256,6 +267,7 @@ async function obtainUpload(file: PlannedUpload, filing: Filing, attempt: Attemp
   }
 }
 
+const NO_PLOTS = 'the mapping has `plot: never`';
 const GONE = 'labfeed has no copy of the file, and the file was changed or removed since it was read';
 
 /** The upload that an earlier POST may have created. Absence counts only after the grace period. */
@@ -264,7 +276,7 @@ async function findUploaded(run: RunUploads, file: PlannedUpload, filing: Filing
   const checkGrace = await gracePeriod({ id: run.run }, pending, filing);
   const listed = await filing.notebook.listUploads(filing.experiment);
   const known = new Set(run.files.flatMap(({ upload }) => upload ?? []));
-  const found = matchUpload(file, listed, known);
+  const found = matchUpload(file, listed, known) ?? knownPlot(file, listed, known);
   if (found !== undefined) return found.id;
   // A list proves absence only if it contains every upload that we know.
   const ids = new Set(listed.map(({ id }) => id));
@@ -273,6 +285,18 @@ async function findUploaded(run: RunUploads, file: PlannedUpload, filing: Filing
   checkGrace();
   return undefined;
 }
+
+/** The journal was lost. A plot may look different since, but each run has one only. */
+function knownPlot(
+  { kind, name, intentAt }: PlannedUpload,
+  listed: readonly UploadRecord[],
+  taken: ReadonlySet<number>,
+): UploadRecord | undefined {
+  if (kind !== 'plot' || intentAt !== 0) return undefined;
+  return listed.find(({ id, real_name, state }) => real_name === name && state === NORMAL && !taken.has(id));
+}
+
+const NORMAL = 1;
 
 /** The listed file with this content that no other file of the run has. If several match, the name decides. */
 function matchUpload(
@@ -291,17 +315,18 @@ function matchUpload(
  */
 function afterFailure(
   error: unknown,
-  { n, name, attempts }: PlannedUpload,
+  { n, kind, name, attempts }: PlannedUpload,
   { run: { run }, blame, context, random }: Attempt,
 ): UploadChange {
   const now = context.clock.now();
+  const what = kind === 'raw' ? `the raw file ${name}` : `the plot ${name}`;
   const postponed = (dueAt: number, failure: NotebookError['failure']): UploadChange => ({
     ...{ kind: 'uploadPostponed', n, failure, dueAt: Math.ceil(dueAt) },
-    reason: `the raw file ${name} is not attached yet: ${explain(error)}`,
+    reason: `${what} is not attached yet: ${explain(error)}`,
   });
   const refused = (failure: NotebookError['failure'], why: string): UploadChange => ({
     ...{ kind: 'uploadRefused', n, failure },
-    reason: `the raw file ${name} is not attached: ${why}`,
+    reason: `${what} is not attached: ${why}`,
   });
   if (error instanceof NotYetError) return postponed(error.untilMs, 'server');
   if (error instanceof FileError) return refused('file', error.message);

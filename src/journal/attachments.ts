@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { NewAttachment, RunUploads, UploadChange, Uploads } from '../outbox.js';
+import type { NewAttachment, NewPlot, RunUploads, UploadChange, Uploads } from '../outbox.js';
 import { addHistory, type Connection, flag, nullable, parseRow, parseRows, raw } from './database.js';
 import type { Store } from './store.js';
 
@@ -58,6 +58,10 @@ const runRow = z.object({
 
 const fileRow = z.object({
   n: z.number(),
+  kind: z.enum(['raw', 'plot', 'surplus']),
+  at: optional,
+  description: nullable(z.string()),
+  image: nullable(z.string()),
   name: z.string(),
   path: z.string(),
   sha256: z.string(),
@@ -75,8 +79,8 @@ function load(db: Connection, id: number): RunUploads {
   const run = parseRow(runRow, row);
   if (run === undefined) throw new Error(`run ${id} is not in the journal`);
   const rows = db.rows`
-    SELECT n, name, path, sha256, size, intent_at AS intentAt, upload, due_at IS NOT NULL AS isOpen,
-      attempts, reason FROM attachments WHERE run = ${id} ORDER BY n`;
+    SELECT n, kind, place AS at, description, image, name, path, sha256, size, intent_at AS intentAt, upload,
+      due_at IS NOT NULL AS isOpen, attempts, reason FROM attachments WHERE run = ${id} ORDER BY n`;
   return { ...run, files: parseRows(fileRow, rows) };
 }
 
@@ -89,14 +93,14 @@ function applyChange(db: Connection, run: number, change: UploadChange, at: numb
     case 'uploaded':
       clearReason(db, run, change.n);
       db.run`
-        UPDATE attachments SET upload = ${change.upload}, due_at = NULL, reason = NULL WHERE run = ${run}
-          AND n = ${change.n}`;
+        UPDATE attachments SET upload = ${change.upload}, due_at = NULL, reason = NULL,
+          image = ifnull(${change.image ?? null}, image) WHERE run = ${run} AND n = ${change.n}`;
       return noteWithBody(db, run, change, at);
     case 'uploadRefused':
       db.run`
-        UPDATE attachments SET refused = 1, due_at = NULL, reason = ${change.reason} WHERE run = ${run}
-          AND n = ${change.n}`;
-      setReason(db, run, change, at);
+        UPDATE attachments SET refused = 1, due_at = NULL, reason = ${change.reason}, image = NULL
+          WHERE run = ${run} AND n = ${change.n}`;
+      if (isRaw(db, run, change.n)) setReason(db, run, change, at);
       return noteWithBody(db, run, change, at);
     case 'uploadPostponed': {
       // Once for the same reason: an outage can last for a week.
@@ -105,10 +109,15 @@ function applyChange(db: Connection, run: number, change: UploadChange, at: numb
       db.run`
         UPDATE attachments SET attempts = attempts + 1, due_at = ${change.dueAt}, reason = ${change.reason}
           WHERE run = ${run} AND n = ${change.n}`;
-      setReason(db, run, change, at);
+      if (isRaw(db, run, change.n)) setReason(db, run, change, at);
       return isNew && note(db, run, change, at);
     }
+    case 'uploadRemoved':
+      db.run`DELETE FROM attachments WHERE run = ${run} AND n = ${change.n}`;
+      return note(db, run, change, at);
     case 'uploadsDropped':
+      db.run`
+        DELETE FROM attachments WHERE run = ${run} AND (kind = 'surplus' OR kind = 'plot' AND upload IS NULL)`;
       // A run of which only some files are attached must not look complete.
       db.run`
         UPDATE attachments SET refused = 1, due_at = NULL, reason = ${NOT_WANTED} WHERE run = ${run} AND upload IS NULL
@@ -123,13 +132,24 @@ function note(db: Connection, run: number, { kind, ...detail }: UploadChange, at
   addHistory(db, run, at, kind, detail);
 }
 
+/** The body is as it was: somebody changed it in the notebook, or the notebook refused the addition. */
+export function dropAddition(db: Connection, run: number): void {
+  db.run`
+    UPDATE drafts SET body = earlier.body, stored = earlier.stored FROM (SELECT body, stored FROM earlier_drafts
+      WHERE run = ${run} AND addition = 1 ORDER BY rowid LIMIT 1) AS earlier WHERE run = ${run}`;
+  db.run`
+    UPDATE attachments SET image = NULL WHERE run = ${run} AND image IS NOT NULL
+      AND NOT EXISTS (SELECT 1 FROM drafts WHERE run = ${run} AND instr(body, image) > 0)`;
+}
+
 function noteWithBody(
   db: Connection,
   run: number,
-  { body, ...change }: Extract<UploadChange, { kind: 'uploaded' | 'uploadRefused' }>,
+  { body, image: _, ...change }: Extract<UploadChange, { kind: 'uploaded' | 'uploadRefused' }>,
   at: number,
 ): void {
-  note(db, run, change, at);
+  const { kind, ...detail } = change;
+  addHistory(db, run, at, kind, isRaw(db, run, change.n) ? detail : { ...detail, isPlot: true });
   // While the run is on its way, its delivery already has the text that it will write.
   if (body !== undefined && db.exists`SELECT 1 FROM runs WHERE id = ${run} AND step = 'done'`)
     replaceBody(db, run, body);
@@ -138,13 +158,17 @@ function noteWithBody(
 /** The body is then written to the notebook like that of a new reading: not if a person changed it there meanwhile. */
 function replaceBody(db: Connection, run: number, body: string): void {
   db.run`
-    INSERT INTO earlier_drafts (run, title, date, body, tags, extras, written, stored)
-      SELECT run, title, date, body, tags, extras, step IN ('described', 'done'), stored FROM drafts JOIN runs
+    INSERT INTO earlier_drafts (run, title, date, body, tags, extras, written, stored, addition)
+      SELECT run, title, date, body, tags, extras, step IN ('described', 'done'), stored, 1 FROM drafts JOIN runs
       ON runs.id = run WHERE run = ${run}`;
   db.run`UPDATE drafts SET body = ${body}, stored = NULL WHERE run = ${run}`;
   db.run`
     UPDATE runs SET step = 'created', attempts = 0, due_at = 0 WHERE id = ${run} AND step IN ('described', 'done')`;
 }
+
+/** A run without its plot is complete. */
+const isRaw = (db: Connection, run: number, n: number): boolean =>
+  db.exists`SELECT 1 FROM attachments WHERE run = ${run} AND n = ${n} AND kind = 'raw'`;
 
 /** A done run shows why its file is not attached, or not yet. */
 function setReason(db: Connection, run: number, { failure, reason }: { failure: string; reason: string }, at: number) {
@@ -161,14 +185,55 @@ function clearReason(db: Connection, run: number, n: number): void {
 
 /** Within a commit. A run whose files are known keeps them: they have the same content. */
 export function addAttachments(db: Connection, run: number, attachments: readonly NewAttachment[]): void {
-  if (db.exists`SELECT 1 FROM attachments WHERE run = ${run}`) return;
+  if (db.exists`SELECT 1 FROM attachments WHERE run = ${run} AND kind = 'raw'`) return;
+  const from = db.value<number>`SELECT ifnull(max(n), 0) FROM attachments WHERE run = ${run}` ?? 0;
   // Under a lost journal, the files of a run that is done may have been attached before: they are looked for first.
   for (const [index, { name, path, sha256, size, problem }] of attachments.entries())
     db.run`
       INSERT INTO attachments (run, n, name, path, sha256, size, refused, reason, intent_at, due_at)
-        SELECT ${run}, ${index + 1}, ${name}, ${path}, ${sha256}, ${size},
+        SELECT ${run}, ${from + index + 1}, ${name}, ${path}, ${sha256}, ${size},
         ${Number(problem !== undefined)}, ${problem ?? null}, iif(step = 'done', 0, NULL),
         iif(step = 'done' AND ${problem ?? null} IS NULL, 0, NULL) FROM runs WHERE id = ${run}`;
+}
+
+/**
+ * Within a commit. Gives the run the plot of its new reading: the one that it has, if the bytes are the same; otherwise
+ * the other one is deleted once the body no longer shows it. Returns the draft's body with the plot, if that is known.
+ */
+export function putPlot(db: Connection, run: number, plot: NewPlot | undefined, body: string): string {
+  if (!plot) {
+    db.run`UPDATE attachments SET image = NULL WHERE run = ${run} AND kind = 'plot'`;
+    return body;
+  }
+  if (plot.name === undefined) {
+    if (!plot.isFailed) dropPlots(db, run, '');
+    return showAt(db, run, plot.at, body);
+  }
+  const { name, sha256, size, description, at } = plot;
+  dropPlots(db, run, sha256);
+  db.run`
+    UPDATE attachments SET place = ${at}, description = ${description} WHERE run = ${run} AND kind = 'plot'`;
+  db.run`
+    INSERT INTO attachments (run, n, kind, name, path, sha256, size, place, description, refused, intent_at, due_at)
+      SELECT id, (SELECT ifnull(max(n), 0) + 1 FROM attachments WHERE run = id), 'plot', ${name}, '', ${sha256}, ${size},
+      ${at}, ${description}, 0, iif(step = 'done', 0, NULL), iif(step = 'done', 0, NULL) FROM runs
+      WHERE id = ${run} AND NOT EXISTS (SELECT 1 FROM attachments WHERE run = id AND kind = 'plot')`;
+  return showAt(db, run, at, body);
+}
+
+/** Without those that were certainly never sent. One that was refused may be sent now. */
+function dropPlots(db: Connection, run: number, except: string): void {
+  db.run`
+    DELETE FROM attachments WHERE run = ${run} AND kind = 'plot' AND upload IS NULL
+      AND (intent_at IS NULL OR refused = 1) AND (sha256 <> ${except} OR refused = 1)`;
+  db.run`
+    UPDATE attachments SET kind = 'surplus', image = NULL, attempts = 0, due_at = iif((SELECT step FROM runs
+      WHERE id = run) = 'done', 0, NULL) WHERE run = ${run} AND kind = 'plot' AND sha256 <> ${except}`;
+}
+
+function showAt(db: Connection, run: number, at: number, body: string): string {
+  const image = db.value<string>`SELECT image FROM attachments WHERE run = ${run} AND kind = 'plot'`;
+  return image ? body.slice(0, at) + image + body.slice(at) : body;
 }
 
 /** A later journal, or a person, may have attached the files: they are looked for before they are uploaded. */
@@ -183,12 +248,17 @@ export function lookForUploads(db: Connection, run?: number): void {
 /** A run that is filed again, as another one, gets its files again. */
 export function copyAttachments(db: Connection, from: number, to: number): void {
   db.run`
-    INSERT INTO attachments (run, n, name, path, sha256, size, refused)
-      SELECT ${to}, n, name, path, sha256, size, 0 FROM attachments WHERE run = ${from} AND sha256 <> ''`;
+    INSERT INTO attachments (run, n, kind, name, path, sha256, size, place, description, refused)
+      SELECT ${to}, n, kind, name, path, sha256, size, place, description, 0 FROM attachments WHERE run = ${from}
+      AND sha256 <> '' AND kind <> 'surplus'`;
+  // Each experiment shows its own plot.
+  for (const image of db.values<string>`SELECT image FROM attachments WHERE run = ${from} AND image IS NOT NULL`)
+    db.run`UPDATE drafts SET body = replace(body, ${image}, '') WHERE run = ${to}`;
 }
 
 const filedRow = z.object({
   n: z.number(),
+  kind: z.enum(['raw', 'plot', 'surplus']),
   name: z.string(),
   sha256: z.string(),
   upload: optional,
@@ -198,12 +268,13 @@ const filedRow = z.object({
   reason: nullable(z.string()),
 });
 
-/** The raw files of a run, as far as they are attached. */
+/** The raw files and the plot of a run, as far as they are attached. */
 export const readAttachments = (db: Connection, run: number) =>
   parseRows(
     filedRow,
     db.rows`
-      SELECT n, name, sha256, upload, refused AS isRefused, reason FROM attachments WHERE run = ${run} ORDER BY n`,
+      SELECT n, kind, name, sha256, upload, refused AS isRefused, reason FROM attachments WHERE run = ${run}
+        ORDER BY n`,
   );
 
 /** Uploads these files again, of which the notebook has none. A refused one may have arrived late: it is looked for. */

@@ -4,7 +4,7 @@ import { explain, explainProblem } from '../errors.js';
 import { erasedCopy, type RunIdentity, referenceOf, refilingsOf, withoutJournalId } from '../markers.js';
 import { type Draft, STAND_IN } from '../model.js';
 import type { Added, ContentKey, Drift, Handover, Match, NewRun, Reading, UnreadRun } from '../outbox.js';
-import { addAttachments } from './attachments.js';
+import { addAttachments, putPlot } from './attachments.js';
 import { addHistory, type Connection, flag, parseRows } from './database.js';
 import { compareShape, recordShape } from './drift.js';
 import type { Store } from './store.js';
@@ -170,14 +170,19 @@ function addOrReplace(
   if (id === undefined) {
     return { ...content, run: found?.id ?? 0, outcome: 'known', isErased: found?.path === '', drift: undefined };
   }
-  addHistory(db, id, at, draft ? 'read' : 'refused', { path: run.file.path, reason });
+  addHistory(db, id, at, draft ? 'read' : 'refused', { path: run.file.path, reason, noPlot: run.plot?.reason });
   if (found || judgement.accepted || drift) recordShape(db, id, judgement, shaped?.shape, at);
   if (drift?.held) db.run`UPDATE runs SET reason = ${heldReason(id, drift)} WHERE id = ${id}`;
-  if (draft && found) replaceDraft(db, id, draft, omits);
-  else if (draft) putDraft(db, id, draft, omits);
   if (draft && run.attachments) addAttachments(db, id, run.attachments);
+  if (draft && found) replaceDraft(db, id, withPlot(db, id, run, draft), omits);
+  else if (draft) putDraft(db, id, run.plot?.name === undefined ? draft : withPlot(db, id, run, draft), omits);
   return { ...content, run: id, outcome: failure ? PARKED[failure] : 'queued', drift };
 }
+
+const withPlot = (db: Connection, id: number, { plot }: NewRun, draft: Draft): Draft => ({
+  ...draft,
+  body: putPlot(db, id, plot, draft.body),
+});
 
 const PARKED = { file: 'quarantined', drift: 'held' } as const;
 
@@ -305,10 +310,11 @@ function revise(
     UPDATE runs SET path = ${file.path}, size = ${file.size}, modified_ms =
       ${Number(file.mtimeNs / 1_000_000n)}, mapping = ${mapping}, adopted = 0, attempts = 0, due_at = 0
       WHERE id = ${id}`;
-  const isSame = isSameDraft(db, id, draft);
   // The bytes are the same, so what is attached stays. A run that was filed without its files gets them now.
   if (run.attachments) addAttachments(db, id, run.attachments);
-  if (!isSame) replaceDraft(db, id, draft, omits);
+  const shown = withPlot(db, id, run, draft);
+  const isSame = isSameDraft(db, id, shown);
+  if (!isSame) replaceDraft(db, id, shown, omits);
   // A run that an older version filed can be proved to be complete after it was read again.
   else db.run`UPDATE drafts SET omits = ${omits ? JSON.stringify(omits) : null} WHERE run = ${id}`;
   noteRemap(db, id, at, isSame ? 'remapUnchanged' : 'remapped', null);

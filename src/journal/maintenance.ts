@@ -79,8 +79,8 @@ function findOverdue(db: Connection, before: number): OverdueRun | undefined {
 function lateUploads(db: Connection, before: number): OverdueRun[] {
   const rows = db.rows`
     SELECT run, instrument, runs.path, 'sending' AS state, added_at AS since, attachments.reason FROM attachments
-      JOIN runs ON runs.id = run WHERE attachments.due_at IS NOT NULL AND attachments.attempts > 0 AND step = 'done'
-      AND parked IS NULL AND added_at < ${before} ORDER BY added_at LIMIT 1`;
+      JOIN runs ON runs.id = run WHERE attachments.due_at IS NOT NULL AND attachments.attempts > 0 AND kind = 'raw'
+      AND step = 'done' AND parked IS NULL AND added_at < ${before} ORDER BY added_at LIMIT 1`;
   return parseRows(openRow, rows);
 }
 
@@ -101,7 +101,7 @@ function oldOf(db: Connection, instrument: string, backlog: 0 | 1, before: numbe
 const reopenedAt = (db: Connection, run: number): number | undefined =>
   db.value<number>`
     SELECT max(at) FROM history WHERE run = ${run} AND event IN ('read', 'retried', 'adopted', 'refiled', 'repaired',
-      'remapped', 'setBack')`;
+      'remapped', 'setBack', 'uploaded', 'uploadRefused')`;
 
 async function pullForward({ db, commit }: Store, latest: number): Promise<number> {
   // Nearly always there is none, and reading costs less than a commit.

@@ -306,4 +306,20 @@ export const MIGRATIONS: readonly string[] = [
       ORDER BY n LIMIT 1) WHERE id = new.id AND new.id IN (SELECT run FROM attachments WHERE run = new.id AND refused = 1);
   END;
   `,
+  // The plots of runs are attached and shown in the body.
+  `
+  ALTER TABLE attachments ADD COLUMN kind TEXT NOT NULL DEFAULT 'raw' CHECK (kind IN ('raw', 'plot', 'surplus'));
+  ALTER TABLE attachments ADD COLUMN place INTEGER;      -- of a plot, in the body of the draft
+  ALTER TABLE attachments ADD COLUMN description TEXT;   -- of a plot, in words
+  ALTER TABLE attachments ADD COLUMN image TEXT;         -- the markup that shows the plot in the body, if it is there
+  -- 1: the draft adds a plot, or a note about attached files, and nothing else
+  ALTER TABLE earlier_drafts ADD COLUMN addition INTEGER NOT NULL DEFAULT 0;
+  DROP TRIGGER attachments_ready;
+  CREATE TRIGGER attachments_ready AFTER UPDATE OF step ON runs WHEN new.step = 'done' AND old.step <> 'done' BEGIN
+    UPDATE attachments SET due_at = 0 WHERE run = new.id AND refused = 0 AND (upload IS NULL OR kind = 'surplus');
+    UPDATE runs SET failure = 'file', reason = (SELECT reason FROM attachments WHERE run = new.id AND refused = 1
+      AND kind = 'raw' ORDER BY n LIMIT 1) WHERE id = new.id
+      AND new.id IN (SELECT run FROM attachments WHERE run = new.id AND refused = 1 AND kind = 'raw');
+  END;
+  `,
 ];

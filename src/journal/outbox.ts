@@ -11,7 +11,7 @@ import type {
   ServerOutbox,
   UnseenCreations,
 } from '../outbox.js';
-import { createUploads } from './attachments.js';
+import { createUploads, dropAddition } from './attachments.js';
 import {
   addHistory,
   type Connection,
@@ -117,12 +117,14 @@ function firstDueOf(db: Connection, runs: readonly number[], claimed: ReadonlySe
 }
 
 /** Read for each run, like the two below. Tables are STRICT, so the types hold; a schema would cost as much as the query. */
-interface RunRow extends Omit<OpenRun, 'server' | 'floor' | 'experiment' | 'adopted' | 'hasFiles'> {
+interface RunRow
+  extends Omit<OpenRun, 'server' | 'floor' | 'experiment' | 'adopted' | 'hasFiles' | 'isAddition' | 'stored'> {
   readonly server: string | null;
   readonly floor: number | null;
   readonly experiment: number | null;
   readonly adopted: number;
   readonly hasFiles: number;
+  readonly stored: string | null;
   readonly wasReread: number;
   readonly title: string;
   readonly date: string;
@@ -152,11 +154,11 @@ const readExtras = (json: string | null): Extras | undefined =>
 function loadRun(db: Connection, id: number): OpenRun {
   const row = db.row<RunRow>`
     SELECT id, instrument, sha256, reference, step, server, floor, unseen, experiment, adopted, attempts, title,
-      date, body, tags, extras, EXISTS (SELECT 1 FROM earlier_drafts WHERE run = id) OR EXISTS (SELECT 1
+      date, body, tags, extras, stored, EXISTS (SELECT 1 FROM earlier_drafts WHERE run = id) OR EXISTS (SELECT 1
       FROM earlier_comments WHERE run = id) AS wasReread, EXISTS (SELECT 1 FROM attachments WHERE run = id) AS hasFiles
       FROM runs JOIN drafts ON drafts.run = runs.id WHERE id = ${id}`;
   if (row === undefined) throw new Error(`run ${id} is not in the journal`);
-  const { title, date, body, tags, extras, wasReread, ...run } = row;
+  const { title, date, body, tags, extras, stored, wasReread, ...run } = row;
   const earlier = wasReread
     ? db.rows`SELECT title, date, body, tags, extras, written, stored FROM earlier_drafts WHERE run = ${id} ORDER BY rowid`
     : [];
@@ -167,6 +169,8 @@ function loadRun(db: Connection, id: number): OpenRun {
     experiment: run.experiment ?? undefined,
     adopted: run.adopted === 1,
     hasFiles: run.hasFiles === 1,
+    stored: stored === null ? {} : storedParts.parse(stored),
+    isAddition: wasReread === 1 && db.exists`SELECT 1 FROM earlier_drafts WHERE run = ${id} AND addition = 1`,
     draft: { title, date, body, tags: JSON.parse(tags) as string[], extras: readExtras(extras) },
     earlier: parseRows(earlierRow, earlier),
     ...loadComments(db, id, wasReread === 1),
@@ -232,6 +236,8 @@ function updateRun(db: Connection, run: number, change: RunChange, at: number): 
     case 'commentRevised':
     case 'commentDropped':
       return db.run`DELETE FROM earlier_comments WHERE run = ${run} AND n = ${change.n}`;
+    case 'additionDropped':
+      return dropAddition(db, run);
     case 'finished':
       db.run`
         UPDATE runs SET step = 'done', failure = NULL, reason = NULL, updated_at = ${at} WHERE id = ${run}`;

@@ -34,6 +34,8 @@ interface BodySources {
 
 interface Body {
   readonly body: string;
+  /** Where the plot belongs: after the facts, or after the text of a template. */
+  readonly plotAt: number;
   /** What it contains in full. Empty with a template, which may print anything. */
   readonly holds: Held;
 }
@@ -49,11 +51,13 @@ export function makeBody({ template, record, file, instrument, journal, allRowsI
     `<p>${escapeHtml(originLine({ label, sha256: file.sha256, journal }))}</p>`,
   ].join('\n');
   const maxBytes = MAX_BYTES - Buffer.byteLength(origin) - 1;
-  const { html, holds } =
+  const rendered =
     template === undefined
       ? renderRecord(record, file.name, allRowsIn, maxBytes)
       : { html: checkSize(multiLine(template), file, maxBytes), holds: new Set<never>() };
-  return { body: html === '' ? origin : `${html.trimEnd()}\n${origin}`, holds };
+  const html = rendered.html === '' ? '' : `${rendered.html.trimEnd()}\n`;
+  const { factsEnd = html.length, holds } = rendered;
+  return { body: html + origin, plotAt: Math.min(factsEnd, html.length), holds };
 }
 
 const MAX_PARTS = 100;
@@ -99,6 +103,8 @@ const MIN_SUMMARISED = 10;
 
 interface Rendered {
   readonly html: string;
+  /** Where the facts end, if it has them. */
+  readonly factsEnd?: number;
   /** What it shows in full. */
   readonly holds: Held;
 }
@@ -107,8 +113,8 @@ interface Rendered {
 function renderRecord(record: FileRecord, fileName: string, allRowsIn: RowsLocation, maxBytes: number): Rendered {
   for (const limits of LIMITS) {
     if (minBytes(record, limits) > maxBytes) continue;
-    const { html, holds } = renderLimited(record, fileName, allRowsIn, limits);
-    if (Buffer.byteLength(html) <= maxBytes) return { html: multiLine(html), holds };
+    const rendered = renderLimited(record, fileName, allRowsIn, limits);
+    if (Buffer.byteLength(rendered.html) <= maxBytes) return rendered;
   }
   const { meta, tables } = record;
   const html = `<p>${plural(meta.size, 'fact')} and ${plural(tables.length, 'table')}, too many for this page; all are in the file</p>`;
@@ -136,8 +142,10 @@ function renderLimited(
   const html = shown.map(({ table: { name }, html }) =>
     needsHeading ? `<h3>${escapeHtml(singleLine(name))}</h3>\n${html}` : html,
   );
+  const factsHtml = facts.size > 0 ? multiLine(renderFacts(facts, maxChars)) : '';
   return {
-    html: (facts.size > 0 ? renderFacts(facts, maxChars) : '') + html.join(''),
+    html: factsHtml + multiLine(html.join('')),
+    factsEnd: factsHtml.length,
     holds: new Set([
       ...(areFactsHeld ? [meta] : []),
       ...shown.flatMap(({ table, isWhole }) => (isWhole ? [table] : [])),

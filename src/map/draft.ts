@@ -41,6 +41,8 @@ export interface Mapped {
   readonly dateFrom: DateOrigin;
   /** What the file has and the draft does not, as phrases. Empty only if the draft has all of it. */
   readonly omits: readonly string[];
+  /** Where the plot belongs in the body, if there is one. */
+  readonly plotAt: number;
 }
 
 /** The template, the fact `date`, or the day the file was modified. */
@@ -64,10 +66,11 @@ export function createMapper(options: MapperOptions): Mapper {
     const { allRowsIn } = made;
     input.scope[ROWS_LOCATION] = allRowsIn;
     const template = renderNoting(templates.body, input);
-    const { body, holds } = makeBody({ template: template.text, record, file, instrument, journal, allRowsIn });
+    const { body, plotAt, holds } = makeBody({ template: template.text, record, file, instrument, journal, allRowsIn });
     const omits = omissionsOf(record, [holds, made.holds, template.holds, ...(made.isTemplate ? [comment.holds] : [])]);
     const extras = makeExtras(experiment, templates.fields, input, file);
-    return { draft: { title, date, body, tags, ...(extras && { extras }), comments: made.comments }, dateFrom, omits };
+    const draft = { title, date, body, tags, ...(extras && { extras }), comments: made.comments };
+    return { draft, dateFrom, omits, plotAt };
   };
 }
 

@@ -5,6 +5,7 @@ import { FileError, LabfeedError, type Problem } from '../errors.js';
 import { measureFile } from '../learn/formats.js';
 import { withMapping } from '../learn/measure.js';
 import { checkTemplates, createMapper, type Mapped } from '../map/draft.js';
+import { choosePlot, type PlotChoice } from '../map/plot.js';
 import type { SourceFile } from '../map/scope.js';
 import type { ReadDate } from '../map/templates.js';
 import { markComment, referenceOf } from '../markers.js';
@@ -23,6 +24,8 @@ export interface Mapping {
   parse(file: IdentifiedFile, signal?: AbortSignal): Promise<FileRecord>;
   /** Throws a FileError if the run must be quarantined. */
   map(record: FileRecord, file: IdentifiedFile, nowMs: number): Mapped;
+  /** What to plot. */
+  choosePlot(record: FileRecord): PlotChoice;
 }
 
 /** What a mapping needs of an instrument: plain data, which can be sent to a thread. */
@@ -57,6 +60,7 @@ export function createMapping(instrument: MappingOptions, journal?: string): Map
         throw toFileError(error, file);
       }
     },
+    choosePlot: (record) => choosePlot(record, instrument.experiment.plot),
   };
 }
 

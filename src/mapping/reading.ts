@@ -1,5 +1,16 @@
-import { FileChangedError, FileError, LabfeedError, type Place } from '../errors.js';
-import { type Draft, type FoundFile, type IdentifiedFile, type Shape, shapeOf } from '../model.js';
+import { createHash } from 'node:crypto';
+import { explain, FileChangedError, FileError, LabfeedError, type Place } from '../errors.js';
+import type { Mapped } from '../map/draft.js';
+import { describePlot, isPlot } from '../map/plot.js';
+import {
+  type Draft,
+  type FileRecord,
+  type FoundFile,
+  type IdentifiedFile,
+  type PlotPicture,
+  type Shape,
+  shapeOf,
+} from '../model.js';
 import { CopyWriter } from '../spool.js';
 import { FileBusyError, identify } from '../watch/identify.js';
 import type { Mapping } from './mapping.js';
@@ -15,6 +26,7 @@ export type ReadRun =
       readonly draft: Draft;
       readonly omits: readonly string[];
       readonly shape: Shape;
+      readonly plot?: PlotPicture | undefined;
       readonly error?: never;
     }
   /** `sha256`: absent if the file could not be hashed. */
@@ -24,6 +36,7 @@ export type ReadRun =
       readonly draft?: never;
       readonly omits?: never;
       readonly shape?: never;
+      readonly plot?: never;
       readonly error: SentError;
     };
 
@@ -35,12 +48,19 @@ export interface SentError {
   readonly hint: string | undefined;
 }
 
-/** Never throws: an error is a result too. `copyTo`: where the bytes are copied to as they are hashed. */
+/** What is needed of a run whose files are attached. */
+export interface ReadOptions {
+  /** Where the bytes are copied to as they are hashed. */
+  readonly copyTo?: string | undefined;
+  readonly isPlotted?: boolean;
+}
+
+/** Never throws: an error is a result too. */
 export async function readRun(
   file: FoundFile | IdentifiedFile,
   mapping: Mapping,
   nowMs: number,
-  copyTo?: string,
+  { copyTo, isPlotted }: ReadOptions = {},
 ): Promise<ReadRun> {
   let sha256: string | undefined;
   try {
@@ -49,10 +69,29 @@ export async function readRun(
     const identified = isIdentified(file) ? file : await hashed().finally(() => copy?.close());
     sha256 = identified.sha256;
     const record = await mapping.parse(identified);
-    const { draft, omits } = mapping.map(record, identified, nowMs);
-    return { sha256, draft, omits, shape: shapeOf(record), ...(copy && { isCopied: copy.isComplete }) };
+    const mapped = mapping.map(record, identified, nowMs);
+    const { draft, omits } = mapped;
+    const plot = isPlotted ? await drawPicture(record, mapped, mapping) : undefined;
+    return { sha256, draft, omits, shape: shapeOf(record), plot, ...(copy && { isCopied: copy.isComplete }) };
   } catch (error) {
     return { ...(sha256 !== undefined && { sha256 }), error: sendError(error) };
+  }
+}
+
+/** The same record always gives the same bytes. A plot that cannot be drawn does not concern the run. */
+async function drawPicture(record: FileRecord, { plotAt }: Mapped, { choosePlot }: Mapping): Promise<PlotPicture> {
+  try {
+    const plot = choosePlot(record);
+    if (!isPlot(plot)) return { at: plotAt, reason: plot.reason, isFailed: false };
+    const description = describePlot(plot);
+    const { drawSvg, textsOf } = await import('../plot/draw.js');
+    const { toPng } = await import('../plot/png.js');
+    const svg = drawSvg(plot, description);
+    const png = await toPng(svg);
+    const sha256 = createHash('sha256').update(png).digest('hex');
+    return { png, sha256, description, texts: textsOf(svg), at: plotAt };
+  } catch (error) {
+    return { at: plotAt, reason: explain(error), isFailed: true };
   }
 }
 

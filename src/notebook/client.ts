@@ -115,11 +115,13 @@ export function createNotebook(options: NotebookOptions) {
     /** The experiment with the highest id that the key may read; none if there is no such experiment. */
     newestExperiments: async () => get(NEWEST, readExperiments),
 
-    /** eLabFTW only, as is the next: the attached files of an experiment, including archived and deleted ones. */
+    /** eLabFTW only, as are the next two: the attached files of an experiment, including archived and deleted ones. */
     listUploads: async (id: number) => get(allUploads(id), readUploads),
     /** Resolves with the id. The time limit grows with the size. */
     uploadFile: async (id: number, file: FileToSend) =>
       connection.request({ method: 'POST', target: uploads(id), form: formOf(file), read: readCreatedId }),
+    deleteUpload: async (id: number, upload: number) =>
+      remove(entry(`${uploads(id).path}/${checked(upload, 'an attached file')}`)),
 
     listComments: async (entity: Entity) => get(comments(entity), readComments),
     readComment: async (entity: Entity, id: number) => get(comment(entity, id), readComment(id)),

@@ -126,12 +126,14 @@ export const readNamed = (response: HttpResponse): readonly { readonly id: numbe
 /** eLabFTW only. */
 export const readUploads = (response: HttpResponse): readonly Upload[] =>
   readList(response, 'uploads', (value, what) => {
-    const { id, hash, state, real_name } = recordIn(value, what);
+    const { id, hash, state, real_name, long_name, storage } = recordIn(value, what);
     return {
       id: requireId(idOf(id), what),
       real_name: typeof real_name === 'string' ? real_name : undefined,
       hash: typeof hash === 'string' ? hash.toLowerCase() : undefined,
       state: typeof state === 'number' ? state : undefined,
+      long_name: typeof long_name === 'string' ? long_name : undefined,
+      storage: typeof storage === 'number' ? storage : undefined,
     };
   });
 

@@ -1,5 +1,6 @@
 import { scaleLinear } from 'd3-scale';
 import type { Plot, PlotSeries } from '../model.js';
+import { decodeEntities } from '../text.js';
 import {
   bottomTitle,
   createScale,
@@ -33,6 +34,10 @@ import {
  * of the time to load, and our own axes fit our own labels.
  */
 export const drawSvg = (plot: Plot, description: string): string => picture(description, plot.notes, drawing(plot));
+
+/** What is written in a picture: a secret must not be published in it. */
+export const textsOf = (svg: string): string =>
+  decodeEntities(Array.from(svg.matchAll(/<(?:text|title)[^>]*>([^<]*)</g), ([, text]) => text).join('\n'));
 
 export async function drawPlot(plot: Plot, description: string, format: 'svg' | 'png'): Promise<string | Uint8Array> {
   const svg = drawSvg(plot, description);

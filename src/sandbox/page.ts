@@ -1,9 +1,11 @@
 import { isIP } from 'node:net';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { escapeHtml, formatBytes, plural } from '../text.js';
+import { extensionOf, longNameOf } from './elabftw/records.js';
 import { type Handler, notFound, Refusal, readId, resource } from './http.js';
 import { SHOWN, sanitise } from './sanitise.js';
 import {
+  allUploads,
   type Comment,
   countExperiments,
   type Experiment,
@@ -24,7 +26,7 @@ const PAGE_SIZE = 50;
 /** No scripts and nothing from other hosts, so that markup in a record cannot run anything. */
 const HEADERS = {
   'content-security-policy':
-    "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
   'cross-origin-resource-policy': 'same-origin',
   'referrer-policy': 'no-referrer',
   'x-content-type-options': 'nosniff',
@@ -71,18 +73,30 @@ export function servePages(app: FastifyInstance, store: Store): void {
     const upload = readUpload(store, readId(request.params['id'], 'id'), id);
     const content = upload && readContent(store, id);
     if (!content) throw notFound(`upload ${id}`);
-    const name = encodeURIComponent(upload.real_name).replace(
-      /['()*]/g,
-      (sign) => `%${sign.charCodeAt(0).toString(16)}`,
-    );
-    reply.header('content-disposition', `attachment; filename*=UTF-8''${name}`);
-    return reply.type('application/octet-stream').send(Buffer.from(content));
+    return sendFile(reply, upload.real_name, content);
   };
   resource(app, '/view/:id/uploads/:upload', { GET: download });
+  resource(app, '/app/download.php', { GET: (request, reply) => sendByLongName(request.query, reply, store) });
 
   resource(app, '/style.css', {
     GET: (_request, reply) => reply.type('text/css; charset=utf-8').send(STYLE),
   });
+}
+
+/** As eLabFTW serves the images of bodies. Nothing but a picture is shown: markup could contain a script. */
+function sendByLongName({ f }: Parameters<Handler>[0]['query'], reply: FastifyReply, store: Store) {
+  const upload = allUploads(store).find((one) => longNameOf(one) === f);
+  const content = upload && readContent(store, upload.id);
+  if (!content) throw notFound(`file ${f}`);
+  const extension = extensionOf(upload.real_name);
+  if (!/^(?:png|jpe?g|gif|webp)$/.test(extension)) return sendFile(reply, upload.real_name, content);
+  return reply.type(`image/${extension.replace('jpg', 'jpeg')}`).send(Buffer.from(content));
+}
+
+function sendFile(reply: FastifyReply, fileName: string, content: Uint8Array) {
+  const name = encodeURIComponent(fileName).replace(/['()*]/g, (sign) => `%${sign.charCodeAt(0).toString(16)}`);
+  reply.header('content-disposition', `attachment; filename*=UTF-8''${name}`);
+  return reply.type('application/octet-stream').send(Buffer.from(content));
 }
 
 const send = (reply: FastifyReply, page: string) => reply.type('text/html; charset=utf-8').send(page);
@@ -274,6 +288,7 @@ nav { display: flex; justify-content: space-between; gap: 1rem; margin: 1rem 0; 
 .content thead th, .content tr:first-child th { border-bottom: 2px solid var(--line); }
 .content pre, .content code { font-family: var(--mono); font-size: .875em; }
 .content pre { overflow-x: auto; }
+.content img { max-width: 100%; height: auto; }
 .comment { margin-bottom: 1rem; overflow: hidden; }
 .comment h3 {
   margin: 0; padding: .5rem 1rem; border-bottom: 1px solid var(--line);

@@ -186,14 +186,26 @@ function elementOf(element: Element, parent: string): string {
 const NAMES = `b blockquote br caption code dd del div dl dt em h1 h2 h3 h4 h5 h6 hr i ins li ol p pre s small span strong
   sub sup table tbody tfoot thead tr u ul`;
 
-/** For the page, which loads nothing: styles and images are left out. */
+/** For the page: styles are left out, and of images all but attached files. */
 export const SHOWN: Rules = {
   elements: {
     ...Object.fromEntries(NAMES.split(/\s+/).map((name) => [name, []])),
-    ...{ a: ['href'], td: ['colspan', 'rowspan'], th: ['colspan', 'rowspan'] },
+    ...{ a: ['href'], img: ['src', 'alt', 'width'], td: ['colspan', 'rowspan'], th: ['colspan', 'rowspan'] },
   },
-  attribute: (name, value) =>
-    (name === 'href' ? /^(?:https?:\/\/|mailto:)[^"'<>\s]*$/i : /^\d{1,3}$/).test(value) ? value : undefined,
-  complete: (_element, attributes) =>
-    attributes['href'] ? { ...attributes, rel: 'noopener noreferrer nofollow' } : attributes,
+  attribute: (name, value) => (SAFE[name]?.test(value) ? value : undefined),
+  complete(element, attributes) {
+    const { href, src } = attributes;
+    // Relative to the server's own pages, which have no folders.
+    if (element === 'img') return src ? { ...attributes, src: `/${src}`, alt: attributes['alt'] ?? '' } : undefined;
+    return href ? { ...attributes, rel: 'noopener noreferrer nofollow' } : attributes;
+  },
+};
+
+const SAFE: Readonly<Record<string, RegExp>> = {
+  href: /^(?:https?:\/\/|mailto:)[^"'<>\s]*$/i,
+  src: /^app\/download\.php\?[^"'<>\s\\]*$/,
+  alt: /^/,
+  width: /^\d{1,4}$/,
+  colspan: /^\d{1,3}$/,
+  rowspan: /^\d{1,3}$/,
 };

@@ -376,6 +376,10 @@ export function createUpload({ prepare, clock }: Store, upload: NewUpload): numb
 export const listUploads = ({ prepare }: Store, experiment: number): Upload[] =>
   prepare(`SELECT ${UPLOAD} FROM uploads WHERE item_id = ? ORDER BY id`).all(experiment);
 
+/** Deleted ones have no content any more. */
+export const allUploads = ({ prepare }: Store): Upload[] =>
+  prepare(`SELECT ${UPLOAD} FROM uploads WHERE state <> ${STATE.deleted} ORDER BY id`).all();
+
 export const readUpload = ({ prepare }: Store, experiment: number, id: number): Upload | undefined =>
   prepare(`SELECT ${UPLOAD} FROM uploads WHERE item_id = ? AND id = ?`).get(experiment, id);
 

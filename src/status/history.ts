@@ -24,6 +24,8 @@ const detailSchema = z.looseObject({
   became: text,
   since: number,
   changes: z.array(z.string()).optional(),
+  noPlot: text,
+  isPlot: z.boolean().optional(),
 });
 
 type Detail = z.output<typeof detailSchema>;
@@ -37,7 +39,7 @@ export function describeEvent({ at, event, detail }: { at: number; event: string
 }
 
 const SENTENCES: Readonly<Record<string, (detail: Detail, at: number) => string>> = {
-  read: ({ path }) => `File read: ${path}`,
+  read: ({ path, noPlot }) => `File read: ${path}${noPlot ? `. No plot: ${noPlot}` : ''}`,
   refused: ({ reason }) => `File could not be read: ${reason ?? ''}`,
   drifted: ({ since, changes = [] }) =>
     `Differs from ${since === undefined ? 'the previous runs' : `run ${since}`}: ${changes.join('; ')}`,
@@ -73,7 +75,11 @@ const SENTENCES: Readonly<Record<string, (detail: Detail, at: number) => string>
         : [`Missing comments are posted again: ${listComments(comments)}`]),
       ...(files === 0 ? [] : [`${plural(files, 'missing raw file')} attached again`]),
     ].join('. '),
-  uploaded: ({ n, upload, found }) => `Raw file ${n} ${found ? 'found in the notebook' : 'attached'}, id ${upload}`,
+  uploaded: ({ n, upload, found, isPlot }) =>
+    `${isPlot ? 'Plot' : `Raw file ${n}`} ${found ? 'found in the notebook' : 'attached'}, id ${upload}`,
+  uploadRemoved: () => 'The plot of the earlier reading was deleted from the notebook',
+  additionDropped: () =>
+    'The body was left as it is, without plot or note: somebody changed it, or the notebook refused it',
   uploadRefused: ({ reason }) => `${capitalize(String(reason))}`,
   uploadPostponed: ({ reason }) => `${capitalize(String(reason))}`,
   setBack: ({ experiment, became }) => `The notebook was restored: ${describeRestored(experiment, became)}`,

@@ -1,8 +1,8 @@
 import { posix } from 'node:path';
-import { type FoundFile, filesOf, type IdentifiedFile } from '../model.js';
-import type { NewAttachment } from '../outbox.js';
+import { type FoundFile, filesOf, type IdentifiedFile, type PlotPicture } from '../model.js';
+import type { NewAttachment, NewPlot, NewRun } from '../outbox.js';
 import { type Copy, CopyWriter, type Incoming, type Spool } from '../spool.js';
-import { formatBytes } from '../text.js';
+import { formatBytes, singleLine } from '../text.js';
 import { ArchiveWriter, archiveSize } from './archive.js';
 
 /** Runs with more files are attached as one archive. */
@@ -12,6 +12,8 @@ interface RawFilesOptions {
   readonly spool: Pick<Spool, 'admit' | 'discard' | 'keep' | 'handedOver'>;
   /** How much all copies may take. */
   readonly maxBytes: number;
+  /** Whether plots are attached, too. */
+  readonly isPlotted: boolean;
   /** Whether the notebook takes files, as far as known. */
   isWanted(): Promise<boolean>;
   /** Whether the journal has a run that still needs this content. */
@@ -30,11 +32,20 @@ export interface RawCopies {
   readonly path: string | undefined;
   /** For files that are hashed in this thread. */
   copies(): readonly (Copy | undefined)[];
+  /** Whether the plot is attached, too. */
+  readonly isPlotted: boolean;
   /** Makes the copies durable. Resolves with what is to be attached. `isCopied`: what a thread copied is complete. */
-  keep(file: IdentifiedFile, isCopied: boolean | undefined): Promise<NewAttachment[]>;
+  keep(file: IdentifiedFile, isCopied: boolean | undefined, plot?: PlotPicture): Promise<Attached>;
   /** The run was handed over, or not: removes what nobody needs. */
   end(): Promise<void>;
 }
+
+type Attached = Pick<NewRun, 'attachments' | 'plot'>;
+
+/** How the copies of one run's raw files are made. */
+type Copies = Pick<RawCopies, 'path' | 'copies' | 'end'> & {
+  keep(file: IdentifiedFile, isCopied: boolean | undefined): Promise<NewAttachment[]>;
+};
 
 export const createRawFiles = (options: RawFilesOptions): RawFiles => ({
   async begin(run) {
@@ -49,6 +60,11 @@ export const createRawFiles = (options: RawFilesOptions): RawFiles => ({
     const copies = isArchive ? await copyArchive(run, keep, options) : await copyFiles(run, keep, options);
     return {
       ...copies,
+      isPlotted: options.isPlotted,
+      async keep(file, isCopied, plot) {
+        const attachments = await copies.keep(file, isCopied);
+        return { attachments, plot: plot && (await keepPlot(plot, file, keep, options)) };
+      },
       async end() {
         await copies.end();
         for (const sha256 of kept) await options.spool.handedOver(sha256, () => options.isNeeded(sha256));
@@ -59,7 +75,31 @@ export const createRawFiles = (options: RawFilesOptions): RawFiles => ({
 
 type Keep = (place: Incoming, sha256: string) => Promise<boolean>;
 
-async function copyFiles(run: FoundFile, keep: Keep, { spool, maxBytes }: RawFilesOptions): Promise<RawCopies> {
+/** Longer names are cut: the notebook takes at most 255 characters. */
+const MAX_STEM = 200;
+
+/** A plot that cannot be kept does not concern the run. */
+async function keepPlot(
+  plot: PlotPicture,
+  { path }: IdentifiedFile,
+  keep: Keep,
+  { spool, maxBytes }: RawFilesOptions,
+): Promise<NewPlot> {
+  if (!plot.png) return plot;
+  const { png, sha256, description, at } = plot;
+  const place = await spool.admit(png.length, maxBytes);
+  const noRoom = { at, reason: 'there is no room for it beside the journal', isFailed: true };
+  if (!place) return noRoom;
+  const writer = new CopyWriter(place.path);
+  await writer.write(png);
+  await writer.close();
+  if (!writer.isComplete) await spool.discard(place);
+  if (!writer.isComplete || !(await keep(place, sha256))) return noRoom;
+  const name = `${singleLine(posix.parse(path).name).slice(0, MAX_STEM)}-plot.png`;
+  return { name, sha256, size: png.length, description, at };
+}
+
+async function copyFiles(run: FoundFile, keep: Keep, { spool, maxBytes }: RawFilesOptions): Promise<Copies> {
   const places: (Incoming | undefined)[] = [];
   for (const { size } of filesOf(run)) places.push(await spool.admit(size, maxBytes));
   let writers: readonly (CopyWriter | undefined)[] | undefined;
@@ -90,7 +130,7 @@ async function copyFiles(run: FoundFile, keep: Keep, { spool, maxBytes }: RawFil
   };
 }
 
-async function copyArchive(run: FoundFile, keep: Keep, { spool, maxBytes }: RawFilesOptions): Promise<RawCopies> {
+async function copyArchive(run: FoundFile, keep: Keep, { spool, maxBytes }: RawFilesOptions): Promise<Copies> {
   const parts = run.parts ?? [];
   const size = archiveSize(parts);
   let place = size === undefined ? undefined : await spool.admit(size, maxBytes);

@@ -254,7 +254,15 @@ test('a run that changes while the audit runs is never both on its way and verif
   expect([[...reopened.verified], kinds(reopened)]).toEqual([[], ['on its way']]);
 });
 
-const FILE = { n: 1, name: 'a.csv', sha256: RUN.sha256, upload: 81, isRefused: false, reason: undefined };
+const FILE = {
+  n: 1,
+  kind: 'raw' as const,
+  name: 'a.csv',
+  sha256: RUN.sha256,
+  upload: 81,
+  isRefused: false,
+  reason: undefined,
+};
 const UPLOAD = { id: 81, hash: RUN.sha256, state: 1 };
 
 const verifyAttached = (changes: Partial<typeof FILE>, uploads: readonly object[], omits = ['59,000 rows']) =>

@@ -120,8 +120,11 @@ export async function verify(lab: Lab): Promise<void> {
     if (lab.withoutComments.has(id)) expect(comments.length, title).toBeLessThanOrEqual(1);
     else expect({ title, comments: comments.length, tags }).toEqual({ title, comments: 1, tags: ['balance'] });
     expect(body).toContain('sha256:');
-    // Raw files are attached later.
-    expect(uploads.length, title).toBeLessThanOrEqual(1);
+    // Raw files and plots are attached later.
+    const plots = uploads.filter(({ real_name }) => real_name.endsWith('-plot.png'));
+    expect(plots.length, title).toBeLessThanOrEqual(1);
+    expect(uploads.length - plots.length, title).toBeLessThanOrEqual(1);
+    expect(body.split('<img').length - 1, title).toBeLessThanOrEqual(plots.length);
   }
   await verifyBlanks(
     lab,

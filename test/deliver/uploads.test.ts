@@ -54,6 +54,7 @@ async function setUp(dialect: 'v2' | 'elabftw' = 'elabftw') {
     prepare: async () => undefined,
     wakeDelivery: () => undefined,
     isAttached: () => true,
+    isPlotted: () => true,
     openSource: async ({ sha256: wanted }: { sha256: string }) => {
       const content = bytes.get(wanted);
       if (content === undefined) return undefined;

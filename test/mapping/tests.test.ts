@@ -20,6 +20,7 @@ const OUTCOME: Outcome = {
   },
   dateFrom: 'fact',
   omits: [],
+  plotAt: 0,
 };
 
 const differences = (expected: Record<string, unknown>, outcome: Outcome = OUTCOME): Record<string, string> =>

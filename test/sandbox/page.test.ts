@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { isLocal } from '../../src/sandbox/page.js';
-import { caller, newExperiment, sandboxClient } from './client.js';
+import { caller, elabftwClient, newExperiment, sandboxClient } from './client.js';
 
 const ATTACK = `</pre></title></td><script>alert(1)</script><img src=x onerror=alert(1)>"'&`;
 const ESCAPED =
@@ -118,4 +118,35 @@ test('pages are served to this machine only', () => {
   expect(isLocal({ hostname: '192.0.2.1', ip: '::ffff:192.0.2.7' })).toBe(false);
   expect(isLocal({ hostname: 'localhost', ip: '::ffff:127.0.0.1' })).toBe(true);
   expect(isLocal({ hostname: '[::1]', ip: '::1' })).toBe(true);
+});
+
+test("a body's image of an attached file is shown and served; other images are not", async () => {
+  const { call, make, patch, read } = await elabftwClient();
+  const path = await make({ title: 'Plot' });
+  const send = (name: string, content: string) =>
+    call(`${path}/uploads`, {
+      method: 'POST',
+      headers: { 'content-type': 'multipart/form-data; boundary=edge' },
+      raw: `--edge\r\nContent-Disposition: form-data; name="file"; filename="${name}"\r\n\r\n${content}\r\n--edge--\r\n`,
+    });
+  await send('µ-plot.png', 'picture');
+  await send('page.html', '<script>alert(1)</script>');
+  const [picture, markup] = await Promise.all([1, 2].map((id) => read(`${path}/uploads/${id}`)));
+  const source = (long: unknown) => `app/download.php?name=x&f=${long}&storage=1`;
+  const image = `<img src="${source(picture?.['long_name'])}" alt="mine" width="800">`;
+  const others = '<img src="data:image/png;base64,AAAA"><img src="https://e.org/a.png"><svg><path/></svg>';
+  await patch(path, { body: `<p>${image}${others}</p>` });
+  const page = (await call('/view/1')).text;
+  expect([...page.matchAll(/<img[^>]*>/g)].map(([tag]) => tag)).toEqual([
+    expect.stringMatching(
+      /^<img src="\/app\/download\.php\?name=x&amp;f=[^"]+&amp;storage=1" width="800" alt="[^"]*">$/,
+    ),
+  ]);
+  const served = await call(`/${source(picture?.['long_name'])}`);
+  expect(served).toMatchObject({ status: 200, text: 'picture', headers: { 'content-type': 'image/png' } });
+  // Markup from a file must not run in the page.
+  const download = await call(`/${source(markup?.['long_name'])}`);
+  expect(download.headers).toMatchObject({ 'content-type': 'application/octet-stream' });
+  expect(download.headers['content-disposition']).toMatch(/^attachment/);
+  expect((await call('/app/download.php?f=nothing')).status).toBe(404);
 });

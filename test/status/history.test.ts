@@ -13,6 +13,7 @@ const CHANGES: { readonly [Kind in RunChange['kind']]: Extract<RunChange, { kind
   commented: { kind: 'commented', n: 2, comment: 31, found: true },
   commentRevised: { kind: 'commentRevised', n: 2 },
   commentDropped: { kind: 'commentDropped', n: 3 },
+  additionDropped: { kind: 'additionDropped' },
   finished: { kind: 'finished' },
   postponed: {
     kind: 'postponed',
@@ -42,6 +43,7 @@ test('every step of a delivery is described in a sentence', () => {
     'Comment 2 found in the notebook, id 31',
     'Comment 2 updated',
     'Comment 3 removed: the file no longer contains it',
+    'The body was left as it is, without plot or note: somebody changed it, or the notebook refused it',
     'Filed: everything is in the notebook',
     'Postponed until 14:03:00: the notebook is down',
     'Held: somebody changed it',

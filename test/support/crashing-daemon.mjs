@@ -10,7 +10,7 @@ import { Spool, spoolOf } from '../../dist/spool.js';
 
 /*
  * The built daemon, with a journal that kills the process at the named record of one run, as a power cut would: before
- * the record is written, or once it is on disk. KIND `remembered` is the moment between the hand-over to the outbox and
+ * the record is written, or once it is on disk. KIND is its kind, or `uploaded 2` for its second file. `remembered` is the moment between the hand-over to the outbox and
  * intake's record of the file.
  *
  *   node crashing-daemon.mjs CONFIG RUN before|after KIND
@@ -24,7 +24,8 @@ await spool.clean(await journal.outbox.uploads.needed());
 /** Whether the record was handed over, to be stored with the run's next change. */
 let isHandedOver = false;
 
-const isIt = (id, changes) => id === Number(run) && changes.some((change) => change.kind === kind);
+const isIt = (id, changes) =>
+  id === Number(run) && changes.some((change) => change.kind === kind || `${change.kind} ${change.n}` === kind);
 
 const storing =
   (store) =>

@@ -38,8 +38,8 @@ export const startDaemon = (config: string, env: NodeJS.ProcessEnv = {}, uid?: n
 /** A record in the journal, and whether the process dies before it is written or once it is on disk. */
 export interface CrashPoint {
   readonly when: 'before' | 'after';
-  /** `remembered`: between the hand-over to the outbox and intake's record of the file. */
-  readonly kind: RunChange['kind'] | UploadChange['kind'] | 'remembered';
+  /** `uploaded 2`: that of its second file. `remembered`: between the hand-over to the outbox and intake's record of the file. */
+  readonly kind: RunChange['kind'] | UploadChange['kind'] | `uploaded ${number}` | 'remembered';
 }
 
 /** The same daemon, which kills itself at this point of one run. */
@@ -110,7 +110,8 @@ export interface SiteOptions {
   readonly status?: string;
 }
 
-const BALANCE = '  balance: { watch: data/balance, ready: { quiet: 150ms } }';
+/** Without plots, which would be attached and shown after everything else. */
+const BALANCE = '  balance: { watch: data/balance, ready: { quiet: 150ms }, experiment: { plot: never } }';
 
 /** A configuration, a key and folders for one daemon. */
 export function makeSite(

@@ -5,5 +5,5 @@ import type { Reader } from '../../src/pipeline.js';
 /** Reads files in this thread, without limits. */
 export function directReader(instrument: MappingOptions, journal: string): Reader {
   const mapping = createMapping(instrument, journal);
-  return { read: (file, nowMs, copyTo) => readRun(file, mapping, nowMs, copyTo), close: () => undefined };
+  return { read: (file, nowMs, options) => readRun(file, mapping, nowMs, options), close: () => undefined };
 }

@@ -46,6 +46,8 @@ export interface FakeExperiment {
 interface FakeUpload {
   readonly real_name: string;
   readonly hash: string;
+  readonly long_name: string;
+  readonly storage: number;
   state: number;
 }
 
@@ -80,8 +82,15 @@ export function fakeNotebook({ dialect = 'v2', ...kind }: NotebookKind = {}, las
     return found;
   };
   const shown = (id: number): ExperimentRecord => {
-    const { comments: _, uploads: __, ...parts } = get(id);
-    return { id, ...parts, created_at: `at ${id}` };
+    const { comments, uploads, ...parts } = get(id);
+    const record = { id, ...parts, created_at: `at ${id}` };
+    if (dialect === 'v2') return record;
+    // eLabFTW shows what belongs to the experiment, too.
+    return {
+      ...record,
+      comments: [...comments].map(([comment, text]) => ({ id: comment, comment: text })),
+      uploads: [...(uploads ?? [])].map(([upload, fields]) => ({ id: upload, ...fields })),
+    };
   };
   const add = (title: string, userid: number): number => {
     lastId += 1;
@@ -141,7 +150,8 @@ export function fakeNotebook({ dialect = 'v2', ...kind }: NotebookKind = {}, las
       if (privateIds.has(id)) throw new NotebookError('conflict', 'forbidden', { status: 403 });
       return shown(id);
     },
-    async patchExperiment(id, { tags, ...changes }) {
+    async patchExperiment(id, { tags, ...changes }, check) {
+      check?.();
       writes.push('patchExperiment');
       Object.assign(get(id), changes);
       // The contract does not say what a PATCH returns; eLabFTW returns the experiment.
@@ -253,7 +263,7 @@ function uploadOperations(
   get: Get,
   writes: string[],
   nextId: () => number,
-): Pick<Notebook, 'listUploads' | 'uploadFile'> {
+): Pick<Notebook, 'listUploads' | 'uploadFile' | 'deleteUpload'> {
   return {
     async listUploads(id) {
       if (dialect === 'v2') throw notFound();
@@ -272,8 +282,17 @@ function uploadOperations(
       const upload = nextId();
       const experiment = get(id);
       experiment.uploads ??= new Map();
-      experiment.uploads.set(upload, { real_name: name, hash: hash.digest('hex'), state: 1 });
+      const place = { long_name: `ab/file${upload}.png`, storage: 1 };
+      experiment.uploads.set(upload, { real_name: name, hash: hash.digest('hex'), ...place, state: 1 });
       return upload;
+    },
+    async deleteUpload(id, upload) {
+      writes.push('deleteUpload');
+      const found = get(id).uploads?.get(upload);
+      if (!found) throw notFound();
+      if (get(id).body.includes(found.long_name))
+        throw new NotebookError('request', 'Please remove any reference to this file in the body', { status: 400 });
+      found.state = 3;
     },
   };
 }

@@ -38,6 +38,7 @@ async function setUp(run: RunKind, contents: Readonly<Record<string, string>>, m
   const rawFiles = createRawFiles({
     spool: new Spool(folder),
     maxBytes,
+    isPlotted: true,
     isWanted: async () => true,
     isNeeded: async (key) => needed.has(key),
   });
@@ -56,7 +57,7 @@ async function setUp(run: RunKind, contents: Readonly<Record<string, string>>, m
 
 test('the bytes that are hashed are in the spool before the run is handed over', async () => {
   const { copies, file, needed, spooled, folder, root } = await setUp('file', { 'µ "1".csv': 'a,b\n' });
-  const attachments = await copies.keep(file, undefined);
+  const { attachments = [] } = await copies.keep(file, undefined);
   expect(attachments).toEqual([{ name: 'µ "1".csv', path: join(root, 'µ "1".csv'), sha256: sha256('a,b\n'), size: 4 }]);
   expect(readFileSync(join(folder, sha256('a,b\n')), 'utf8')).toBe('a,b\n');
   needed.add(sha256('a,b\n'));
@@ -75,13 +76,13 @@ test('if the run is not handed over, nothing stays in the spool', async () => {
 
 test('a file that does not fit is attached from its path', async () => {
   const { copies, file, spooled } = await setUp('file', { 'a.csv': 'x'.repeat(100) }, 99);
-  expect(await copies.keep(file, undefined)).toMatchObject([{ name: 'a.csv', size: 100 }]);
+  expect(await copies.keep(file, undefined)).toMatchObject({ attachments: [{ name: 'a.csv', size: 100 }] });
   expect(spooled()).toEqual([]);
 });
 
 test('each file of a folder is attached by itself, up to 20', async () => {
   const { copies, file, spooled } = await setUp({ folder: '*' }, { 'r/a.csv': 'a', 'r/sub/b.csv': 'b', 'r/empty': '' });
-  const attachments = await copies.keep(file, undefined);
+  const { attachments = [] } = await copies.keep(file, undefined);
   expect(attachments.map(({ name }) => name)).toEqual(['a.csv', 'empty', 'sub/b.csv']);
   expect(spooled()).toHaveLength(3);
 });
@@ -92,7 +93,7 @@ const many = Object.fromEntries(
 
 test('beyond 20 files there is one archive, the same for the same files, which others can read', async () => {
   const first = await setUp({ folder: '*' }, many);
-  const [archive] = await first.copies.keep(first.file, undefined);
+  const [archive] = (await first.copies.keep(first.file, undefined)).attachments ?? [];
   expect(archive).toMatchObject({ name: 'run µ.zip' });
   const path = join(first.folder, archive?.sha256 ?? '');
   expect(readFileSync(path).length).toBe(archive?.size);
@@ -106,9 +107,34 @@ test('beyond 20 files there is one archive, the same for the same files, which o
 
 test('an archive for which there is no room is reported', async () => {
   const { copies, file, spooled } = await setUp({ folder: '*' }, many, 100);
-  expect(await copies.keep(file, undefined)).toMatchObject([
+  const { attachments } = await copies.keep(file, undefined);
+  expect(attachments).toMatchObject([
     { name: 'run µ.zip', problem: expect.stringMatching(/^the 21 raw files are not attached: there is no room/) },
   ]);
   await copies.end();
   expect(spooled()).toEqual([]);
+});
+
+const PNG = Buffer.from('a picture');
+const PICTURE = { png: PNG, sha256: sha256('a picture'), description: 'line plot of b', texts: 'b', at: 7 };
+
+test('the plot is kept beside the raw file, and has its name', async () => {
+  const { copies, file, spooled, folder, needed } = await setUp('file', { 'µ "1".csv': 'a,b\n' });
+  const { plot } = await copies.keep(file, undefined, PICTURE);
+  const { png: _, texts: __, ...kept } = PICTURE;
+  expect(plot).toEqual({ ...kept, name: 'µ "1"-plot.png', size: PNG.length });
+  expect(readFileSync(join(folder, PICTURE.sha256))).toEqual(PNG);
+  needed.add(PICTURE.sha256);
+  await copies.end();
+  expect(spooled()).toEqual([PICTURE.sha256]);
+});
+
+test('a plot for which there is no room, or that could not be drawn, leaves the raw file alone', async () => {
+  const { copies, file, spooled } = await setUp('file', { 'a.csv': 'a' }, 5);
+  const { attachments, plot } = await copies.keep(file, undefined, PICTURE);
+  expect(attachments).toHaveLength(1);
+  expect(plot).toMatchObject({ isFailed: true, reason: 'there is no room for it beside the journal' });
+  expect(spooled()).toEqual([sha256('a')]);
+  const failed = { at: 1, reason: 'not installed', isFailed: true };
+  expect(await copies.keep(file, undefined, failed)).toMatchObject({ plot: failed });
 });

@@ -194,11 +194,16 @@ export const commentRecord = (comment: Comment) => ({
   email: userOf(comment.userid).email,
 });
 
+/** The name under which the server keeps a file: part of its address in a body. */
+export function longNameOf({ id, real_name }: Pick<Upload, 'id' | 'real_name'>): string {
+  const name = sha1(`upload ${id}`);
+  return `${name.slice(0, 2)}/${name}.${extensionOf(real_name)}`;
+}
+
 export function uploadRecord(upload: Upload) {
-  const name = sha1(`upload ${upload.id}`);
   return {
     ...upload,
-    long_name: `${name.slice(0, 2)}/${name}.${extensionOf(upload.real_name)}`,
+    long_name: longNameOf(upload),
     type: 'experiments',
     hash_algorithm: 'sha256',
     storage: 1,
