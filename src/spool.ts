@@ -81,14 +81,18 @@ export class Spool {
     this.#arriving.set(sha256, (this.#arriving.get(sha256) ?? 0) + 1);
     const { path, size } = incoming;
     const kept = this.#pathOf(sha256);
+    let isRenamed = false;
     try {
       await sync(path);
-      if (existing(kept)) this.#bytes -= size;
+      const isEqual = existing(kept) !== undefined;
       await rename(path, kept);
+      isRenamed = true;
+      if (isEqual) this.#bytes -= size;
       await sync(this.#folder);
       return true;
     } catch {
-      await this.discard(incoming);
+      // Otherwise, its bytes count until it is removed.
+      if (!isRenamed) await this.discard(incoming);
       await this.handedOver(sha256, async () => true);
       return false;
     }

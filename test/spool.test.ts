@@ -71,6 +71,16 @@ test('what does not fit is not admitted, until others are removed', async () => 
   expect(await spool.admit(MAX, MAX)).toBeDefined();
 });
 
+test('a copy that cannot get its name gives back its room once', async () => {
+  const { folder, spool, copy } = setUp();
+  const content = 'x'.repeat(600);
+  await spool.keep(await copy(content), sha256(content));
+  mkdirSync(join(folder, sha256('a')));
+  expect(await spool.keep(await copy('a'), sha256('a'))).toBe(false);
+  expect(await spool.admit(MAX - 599, MAX)).toBeUndefined();
+  expect(await spool.admit(MAX - 600, MAX)).toBeDefined();
+});
+
 test('two runs share a copy, which stays until neither needs it', async () => {
   const { spool, copy, names } = setUp();
   const key = sha256('a');
