@@ -88,7 +88,10 @@ export async function setExtras(
 
 /** A name that the server no longer has was not changed by a person. */
 const resolveEarlier = (extras: Extras | undefined, filing: Filing): Promise<ResolvedExtras> =>
-  resolveExtras(extras ?? {}, filing).catch(() => ({ fields: extras?.fields ?? {}, attributes: {} }));
+  resolveExtras(extras ?? {}, filing).catch((error: unknown) => {
+    if (!(error instanceof NotebookError) || error.retryable) throw error;
+    return { fields: extras?.fields ?? {}, attributes: {} };
+  });
 
 function changedFields(
   record: ExperimentRecord,

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { provisionalTitle } from '../../src/markers.js';
 import type { Extras } from '../../src/model.js';
-import { withFaults } from '../support/fake-notebook.js';
+import { FAULTS, intercept, withFaults } from '../support/fake-notebook.js';
 import { contextOf, SERVER } from '../support/filing.js';
 import { take } from '../support/journal.js';
 import { newRun, someDraft } from '../support/runs.js';
@@ -181,4 +181,22 @@ test('on a server that only keeps the contract, nothing of this is tried', async
   await deliverAll();
   expect(notebook.writes).toEqual(['createExperiment', 'patchExperiment', 'postComment']);
   expect(Object.keys([...notebook.experiments.values()][0] ?? {})).not.toContain('extras');
+});
+
+test('a category that labfeed set is replaced although the notebook fails when an earlier name is looked up', async () => {
+  const { addWith, remap, deliverAll, entry, notebook, journal, clock, context } = await setUpNamed();
+  Object.assign(notebook.named, { status: [{ id: 8, title: 'Running' }] });
+  const run = await addWith('A', { category: 'Raw data', status: 'Running' });
+  await deliverAll();
+  await remap(run, 'A', { category: 'Analysis' });
+  // Names are read again after a while.
+  clock.advance(3_600_000);
+  let lookups = 0;
+  const failing = intercept(notebook, async ({ operation, args, carryOut }) => {
+    if (operation === 'listNamed' && args[0] === 'status' && lookups++ === 0) throw FAULTS.badGateway.error(false);
+    return carryOut();
+  });
+  await deliverAll({ ...contextOf(journal, failing, clock), unknown: context.unknown });
+  expect(lookups).toBeGreaterThan(0);
+  expect(entry('A')?.category).toBe(4);
 });
