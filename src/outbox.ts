@@ -59,9 +59,9 @@ export interface Deliveries {
  */
 export interface Uploads {
   /** Takes up to `limit` runs with files that are due. Nobody else gets them until they are released. */
-  claim(now: number, limit: number): Promise<number[]>;
+  claim(now: number, limit: number, scope: UploadScope): Promise<number[]>;
   release(run: number): Promise<void>;
-  nextDueAt(): Promise<number | undefined>;
+  nextDueAt(scope: UploadScope): Promise<number | undefined>;
   /** The files of a run, with the experiment that they belong to. */
   load(run: number): Promise<RunUploads>;
   /** All changes of one call become durable together. */
@@ -70,6 +70,18 @@ export interface Uploads {
   needs(sha256: string): Promise<boolean>;
   /** The contents that are still to be uploaded, except for ignored runs. */
   needed(): Promise<ReadonlySet<string>>;
+}
+
+/**
+ * What the configuration says about uploads. Files wait if their run was filed at another notebook, or if its
+ * instrument is not configured: the configuration may come back.
+ */
+export interface UploadScope {
+  readonly server: string;
+  /** Instruments whose files are attached. */
+  readonly attached: readonly string[];
+  /** Instruments whose files are not attached, whatever the notebook: what waits is given up. */
+  readonly dropped: readonly string[];
 }
 
 /** A raw file of a run as intake hands it over. */

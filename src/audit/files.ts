@@ -47,7 +47,11 @@ export async function verifyFiles(
       ...refused.map((file) => ({ kind: 'not attached' as const, text: reasonOf(file) })),
       ...waiting.map((file) => ({ kind: 'on its way' as const, text: reasonOf(file) })),
     ],
-    uploads: [...missing, ...refused].map(({ n, upload }) => ({ n, upload: upload ?? null })),
+    // Of an archive that was never written, there is nothing to attach.
+    uploads: [...missing, ...refused.filter(({ sha256 }) => sha256 !== '')].map(({ n, upload }) => ({
+      n,
+      upload: upload ?? null,
+    })),
   };
 }
 

@@ -18,11 +18,12 @@ interface AttachDeps {
 
 /** `config` decides about new runs, and about those that are not attached yet. */
 export function attachFrom({ config, journal: { outbox }, spool, isSecretIn }: AttachDeps): AttachOptions {
-  const attached = new Set(config.instruments.flatMap(({ name, attach }) => (attach === 'auto' ? name : [])));
+  const named = (wanted: Instrument['attach']) =>
+    config.instruments.filter(({ attach }) => attach === wanted).map(({ name }) => name);
   const plotted = new Set(config.instruments.flatMap((one) => (one.experiment.plot === 'never' ? [] : one.name)));
   return {
     isSecretIn,
-    isAttached: (instrument) => attached.has(instrument),
+    instruments: { attached: named('auto'), dropped: named('never') },
     isPlotted: (instrument) => plotted.has(instrument),
     async openSource(file) {
       const handle =

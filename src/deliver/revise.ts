@@ -106,7 +106,8 @@ function lacksCommonTag(record: ExperimentRecord, draft: Description, earlier: r
 /** eLabFTW's numbers. It shows deleted experiments, and lets an administrator's key change locked ones. */
 const STATES: Readonly<Record<string, string>> = { 2: 'archived', 3: 'deleted' };
 
-function checkOpen(record: ExperimentRecord, experiment: number, dialect: Dialect | undefined): void {
+/** Throws if the experiment is locked, archived or deleted. */
+export function checkOpen(record: ExperimentRecord, experiment: number, dialect: Dialect | undefined): void {
   if (dialect !== 'elabftw') return;
   const state = STATES[String(record['state'])] ?? (Number(record['locked']) === 1 ? 'locked' : undefined);
   if (state === undefined) return;

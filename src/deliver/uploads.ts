@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { backoffMs } from '../clock.js';
 import { explain, FileError, type LabfeedError, NotebookError } from '../errors.js';
 import type { Log } from '../log.js';
-import type { PlannedUpload, RunUploads, UploadChange } from '../outbox.js';
+import type { PlannedUpload, RunUploads, UploadChange, UploadScope } from '../outbox.js';
 import { capitalize, escapeHtml } from '../text.js';
 import { checkComments } from './comments.js';
 import {
@@ -16,11 +16,11 @@ import {
 } from './context.js';
 import { attributeNotFound, certainlyNotDone, confirmForbidden } from './failures.js';
 import { removePlot, showPlot } from './plots.js';
-import { createQueue } from './queue.js';
+import { createQueue, type QueueDeps } from './queue.js';
 import { gracePeriod } from './reconcile.js';
 import { isStillOurs, rewritten } from './restored.js';
-import { checkUnedited } from './revise.js';
-import { Blame } from './writes.js';
+import { checkOpen, checkUnedited } from './revise.js';
+import { Blame, isWriteFailure } from './writes.js';
 
 /** The bytes of a raw file, from the spool or from where it was read. */
 interface RawSource {
@@ -31,8 +31,9 @@ interface RawSource {
 
 /** Where raw files come from. */
 export interface AttachOptions {
-  /** Whether files of this instrument are attached, and whether its plots are. */
-  isAttached(instrument: string): boolean;
+  /** Of which instruments files are attached, and of which they are not. The files of others wait. */
+  readonly instruments: Pick<UploadScope, 'attached' | 'dropped'>;
+  /** Whether plots of this instrument are attached. */
   isPlotted(instrument: string): boolean;
   /** Undefined if neither the spool nor the source has these bytes any more. */
   openSource(file: PlannedUpload): Promise<RawSource | undefined>;
@@ -72,7 +73,13 @@ export function createUploads(deps: UploadsDeps) {
   const { context, log } = deps;
   const delivery: Delivery = { ...deps, blame: new Blame(context.clock), filedAt: new Map() };
   const work = (id: number, signal: AbortSignal) => attachFiles(id, signal, delivery);
-  const outbox = context.outbox.uploads;
+  const { claim, nextDueAt, release } = context.outbox.uploads;
+  const scope = { server: context.server.url, ...deps.instruments };
+  const outbox: QueueDeps['outbox'] = {
+    claim: (now, limit) => claim(now, limit, scope),
+    nextDueAt: () => nextDueAt(scope),
+    release,
+  };
   const queue = createQueue({ outbox, concurrency: CONCURRENCY, clock: context.clock, log, work });
   return {
     ...queue,
@@ -113,10 +120,10 @@ export async function attachFiles(id: number, signal: AbortSignal, delivery: Del
   }
 }
 
-async function isWanted({ instrument }: RunUploads, { context, isAttached }: Delivery): Promise<boolean> {
+async function isWanted({ instrument }: RunUploads, { context, instruments }: Delivery): Promise<boolean> {
   const { dialect, halted } = await context.server.facts();
   if (halted !== undefined) throw new HaltedError(halted);
-  return dialect === 'elabftw' && isAttached(instrument);
+  return dialect === 'elabftw' && !instruments.dropped.includes(instrument);
 }
 
 async function drop(run: RunUploads, { context, uploaded }: Delivery): Promise<void> {
@@ -133,7 +140,7 @@ type Attempt = Delivery & {
 
 /** One file, with everything that follows from a failure. False if it is tried again later. */
 async function attach(file: PlannedUpload, attempt: Attempt): Promise<boolean> {
-  const { run, context, blame, uploaded, log } = attempt;
+  const { run, context, uploaded, log } = attempt;
   let isBodyChanged = false;
   const record = async (change: UploadChange): Promise<void> => {
     await context.outbox.uploads.record(run.run, change);
@@ -153,9 +160,8 @@ async function attach(file: PlannedUpload, attempt: Attempt): Promise<boolean> {
     }
     if (file.kind === 'plot' && !attempt.isPlotted(run.instrument)) throw new FileError(NO_PLOTS);
     const { upload, found } = await obtainUpload(file, filing, attempt);
-    blame.accepted(run.run, 'uploadFile');
-    // It was refused before, and a person had it tried again.
-    const corrected = reason && (await changedBody((body) => body.replace(noteOf(reason), ''), attempt));
+    // It may have been refused before, and a person had it tried again.
+    const corrected = reason && (await changedBody((body) => withoutNote(body, name), attempt));
     const shown = file.kind === 'plot' ? await showPlot(file, upload, filing) : corrected;
     await record({ kind: 'uploaded', n, upload, found, ...shown });
     log.info({ ...fields, upload }, 'file attached');
@@ -163,16 +169,13 @@ async function attach(file: PlannedUpload, attempt: Attempt): Promise<boolean> {
     const cause = await attributeNotFound(error, context.notebook);
     if (cause instanceof StoppedError || cause instanceof HaltedError) throw cause;
     const failed = afterFailure(cause, file, attempt);
-    const isFinal = failed.kind === 'uploadRefused';
-    const change = isFinal
-      ? { ...failed, ...(await changedBody((body) => withoutFile(body, file, failed.reason), attempt)) }
-      : failed;
+    const change = failed.kind === 'uploadRefused' ? await noted(failed, file, attempt) : failed;
     await record(change);
     if (change.kind === 'uploadPostponed') {
       log.info({ ...fields, ...change }, 'upload postponed');
       return false;
     }
-    blame.forget(run.run);
+    attempt.blame.forget(run.run);
     log.warn({ ...fields, ...failed }, 'file not attached');
   }
   await uploaded(file);
@@ -180,13 +183,31 @@ async function attach(file: PlannedUpload, attempt: Attempt): Promise<boolean> {
   return !isBodyChanged;
 }
 
+const refusal = (name: string, why: string): string => `the raw file ${name} is not attached: ${why}`;
+
 const noteOf = (reason: string): string => `<p>${escapeHtml(capitalize(reason))}.</p>\n`;
+
+type Refused = Extract<UploadChange, { kind: 'uploadRefused' }>;
+
+/** The body is to say it: if the experiment cannot be read now, all is tried again later. */
+const noted = (refused: Refused, file: PlannedUpload, attempt: Attempt): Promise<UploadChange> =>
+  changedBody((body) => withoutFile(body, file, refused.reason), attempt).then(
+    (changed) => ({ ...refused, ...changed }),
+    (error: unknown) => afterFailure(error, file, attempt),
+  );
 
 /** With a note that a file is not attached. The origin line stays last. A plot is just not shown. */
 function withoutFile(body: string, { kind, image = '' }: PlannedUpload, reason: string): string {
   if (kind !== 'raw') return body.replace(image, '');
   const end = body.lastIndexOf('<p>');
   return end < 0 ? body : `${body.slice(0, end)}${noteOf(reason)}${body.slice(end)}`;
+}
+
+/** Without the note about this file, whatever it says: the reason may have changed since it was written. */
+function withoutNote(body: string, name: string): string {
+  const [beginning = ''] = noteOf(refusal(name, '')).split('.</p>');
+  const start = body.indexOf(beginning);
+  return start < 0 ? body : body.slice(0, start) + body.slice(start).replace(/^.*?<\/p>\n/s, '');
 }
 
 /** The draft's body after this change; undefined if there is none, or if the experiment is not as labfeed left it. */
@@ -209,14 +230,14 @@ async function changedBody(
     await checkComments(written, record);
     return { body };
   } catch (error) {
-    if (error instanceof NotebookError) return {};
+    if (error instanceof NotebookError && !error.retryable) return {};
     throw error;
   }
 }
 
 async function filingOf({ run, server, experiment }: RunUploads, context: DeliveryContext): Promise<Filing> {
   const isHere = experiment !== undefined && server === context.server.url;
-  if (!isHere) throw new NotebookError('conflict', `the run was filed at ${server ?? 'another notebook'}`);
+  if (!isHere) throw new Error(`the files of run ${run} wait for ${server}`);
   return { ...context, run: await context.outbox.load(run), experiment };
 }
 
@@ -227,13 +248,11 @@ function isFresh({ run }: RunUploads, { context, filedAt }: Delivery): boolean {
   return at !== undefined && context.clock.monotonic() - at < FRESH_MS;
 }
 
-const ELABFTW_DELETED = 3;
-
+/** An administrator's key could attach files to a locked experiment. */
 async function checkOurs(filing: Filing): Promise<void> {
   const { notebook, experiment } = filing;
   const record = await confirmForbidden(notebook, () => notebook.readExperiment(experiment));
-  if (Number(record['state']) === ELABFTW_DELETED)
-    throw new NotebookError('conflict', `somebody deleted experiment ${experiment}`);
+  checkOpen(record, experiment, 'elabftw');
   if (!(await isStillOurs(record, filing))) throw rewritten(filing);
 }
 
@@ -244,7 +263,7 @@ interface Obtained {
 
 /** The upload of this file: found after an unknown outcome, or sent now. */
 async function obtainUpload(file: PlannedUpload, filing: Filing, attempt: Attempt): Promise<Obtained> {
-  const { run, context, openSource, isSecretIn, send } = attempt;
+  const { run, context, blame, openSource, isSecretIn, send } = attempt;
   const { outbox, unknown, clock, stopping } = context;
   const { n } = file;
   const found = file.intentAt === undefined ? undefined : await findUploaded(run, file, filing);
@@ -256,18 +275,28 @@ async function obtainUpload(file: PlannedUpload, filing: Filing, attempt: Attemp
     await outbox.uploads.record(run.run, { kind: 'uploadIntended', n, at: clock.now() });
     const raw = { name: file.name, size: file.size, open: () => reading.chunks() };
     const upload = await confirmForbidden(filing.notebook, () => send(filing.experiment, raw));
+    blame.accepted(run.run, 'uploadFile');
     return { upload, found: false };
   } catch (error) {
     if (certainlyNotDone(error)) await outbox.uploads.record(run.run, { kind: 'notUploaded', n });
     else unknown.posts.note(run.run);
     // The request was cut off because of its file.
-    throw reading.problem ?? error;
+    if (reading.problem) throw reading.problem;
+    throw error instanceof NotebookError && isWriteFailure(error) ? blamed(error, run, blame) : error;
   } finally {
     await source.close();
   }
 }
 
 const NO_PLOTS = 'the mapping has `plot: never`';
+
+/** The notebook failed on the file itself: after a while, a problem of the file if it takes others meanwhile. */
+function blamed(error: NotebookError, { run }: RunUploads, blame: Blame): NotebookError {
+  blame.failed(run, 'uploadFile');
+  if (!blame.isEnough(run)) return error;
+  return new NotebookError('request', `the notebook keeps failing on it, but takes others: ${error.message}`);
+}
+
 const GONE = 'labfeed has no copy of the file, and the file was changed or removed since it was read';
 
 /** The upload that an earlier POST may have created. Absence counts only after the grace period. */
@@ -316,7 +345,7 @@ function matchUpload(
 function afterFailure(
   error: unknown,
   { n, kind, name, attempts }: PlannedUpload,
-  { run: { run }, blame, context, random }: Attempt,
+  { context, random }: Attempt,
 ): UploadChange {
   const now = context.clock.now();
   const what = kind === 'raw' ? `the raw file ${name}` : `the plot ${name}`;
@@ -326,7 +355,7 @@ function afterFailure(
   });
   const refused = (failure: NotebookError['failure'], why: string): UploadChange => ({
     ...{ kind: 'uploadRefused', n, failure },
-    reason: `${what} is not attached: ${why}`,
+    reason: kind === 'raw' ? refusal(name, why) : `${what} is not attached: ${why}`,
   });
   if (error instanceof NotYetError) return postponed(error.untilMs, 'server');
   if (error instanceof FileError) return refused('file', error.message);
@@ -334,9 +363,6 @@ function afterFailure(
   const { failure, status, retryAfterMs = 0 } = error;
   if (status === 413) return refused(failure, 'it is larger than the notebook accepts');
   if (failure === 'request' || failure === 'conflict') return refused(failure, error.message);
-  if (failure === 'server') blame.failed(run, 'uploadFile');
-  if (blame.isEnough(run))
-    return refused(failure, `the notebook keeps failing on it, but takes others: ${error.message}`);
   return postponed(now + Math.max(retryAfterMs, backoffMs(attempts, { random })), failure);
 }
 

@@ -316,7 +316,7 @@ export class Writes {
 const SUSPENDED = 'the notebook accepts no writes of this kind, trying single runs until it does';
 
 /** Not a missing connection, which concerns reads too, and not an entry that is being edited. */
-const isWriteFailure = ({ failure, outcomeUnknown, status, scope }: NotebookError): boolean =>
+export const isWriteFailure = ({ failure, outcomeUnknown, status, scope }: NotebookError): boolean =>
   failure === 'server' && (outcomeUnknown || (status !== undefined && scope === 'server'));
 
 const isSuspended = ({ runs, error }: Streak): boolean => runs.size >= MAX_FAILED || error.failure === 'auth';

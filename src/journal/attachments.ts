@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import type { NewAttachment, NewPlot, RunUploads, UploadChange, Uploads } from '../outbox.js';
-import { addHistory, type Connection, flag, nullable, parseRow, parseRows, raw } from './database.js';
+import type { NewAttachment, NewPlot, RunUploads, UploadChange, UploadScope, Uploads } from '../outbox.js';
+import { addHistory, type Connection, flag, nullable, parseRow, parseRows, part } from './database.js';
 import type { Store } from './store.js';
 
 /** The attachments of the outbox half. A row is due once its run is done: a trigger sees to that. */
@@ -8,10 +8,10 @@ export function createUploads({ db, commit, check, now }: Store): Uploads {
   // One process has the journal, so its claims need not outlive it.
   const claimed = new Set<number>();
   return {
-    async claim(at, limit) {
+    async claim(at, limit, scope) {
       check();
       const runs = db.values<number>`
-        SELECT run ${raw(DUE)} AND attachments.due_at <= ${at} GROUP BY run ORDER BY min(attachments.due_at), run
+        SELECT run ${dueIn(scope)} AND attachments.due_at <= ${at} GROUP BY run ORDER BY min(attachments.due_at), run
           LIMIT ${limit + claimed.size} + 0`;
       const free = runs.filter((run) => !claimed.has(run)).slice(0, limit);
       for (const run of free) claimed.add(run);
@@ -20,10 +20,10 @@ export function createUploads({ db, commit, check, now }: Store): Uploads {
     async release(run) {
       claimed.delete(run);
     },
-    async nextDueAt() {
+    async nextDueAt(scope) {
       // By the index of due ones: with a bare `run`, SQLite reads all attachments, 3 ms for 20,000.
       const rows = db.rows<{ run: number; dueAt: number }>`
-        SELECT run, min(attachments.due_at) AS dueAt ${raw(DUE)} GROUP BY +run ORDER BY dueAt
+        SELECT run, min(attachments.due_at) AS dueAt ${dueIn(scope)} GROUP BY +run ORDER BY dueAt
           LIMIT ${claimed.size + 1} + 0`;
       return rows.find(({ run }) => !claimed.has(run))?.dueAt;
     },
@@ -44,8 +44,12 @@ export function createUploads({ db, commit, check, now }: Store): Uploads {
 }
 
 /** The run may have been parked, or be on its way again, since it was done. */
-const DUE = `FROM attachments JOIN runs ON runs.id = run WHERE attachments.due_at IS NOT NULL AND step = 'done'
-  AND parked IS NULL AND experiment IS NOT NULL`;
+const dueIn = ({ server, attached, dropped }: UploadScope) => part`
+  FROM attachments JOIN runs ON runs.id = run WHERE attachments.due_at IS NOT NULL AND step = 'done'
+    AND parked IS NULL AND experiment IS NOT NULL AND (server = ${server} AND ${among(attached)} OR ${among(dropped)})`;
+
+const among = (instruments: readonly string[]) =>
+  part`instrument IN (SELECT value FROM json_each(${JSON.stringify(instruments)}))`;
 
 const optional = nullable(z.number());
 

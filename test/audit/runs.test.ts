@@ -300,6 +300,8 @@ test('a raw file that was refused, or is not sent yet, proves nothing', async ()
   const refused = await verifyAttached({ upload: undefined, isRefused: true, reason: 'too large' } as never, []);
   expect([kinds(refused), refused.isAttached]).toEqual([['incomplete', 'not attached'], undefined]);
   expect(refused.uploads).toEqual([{ n: 1, upload: null }]);
+  const unwritten = { upload: undefined, isRefused: true, reason: 'no room for the archive', sha256: '' } as never;
+  expect((await verifyAttached(unwritten, [])).uploads).toBeUndefined();
   const waiting = await verifyAttached({ upload: undefined } as never, []);
   expect([kinds(waiting), waiting.uploads]).toEqual([['incomplete', 'on its way'], undefined]);
 });

@@ -29,6 +29,8 @@ const plotOf = (content: string, changes: Partial<Extract<NewPlot, { name: strin
 const NO_PLOT = { at: 0, reason: 'the table has fewer than two rows', isFailed: false };
 
 /** A run with a raw file and a plot, delivered and attached by one process after the other. */
+const SCOPE = { server: SERVER, attached: ['balance'], dropped: [] };
+
 async function setUp() {
   const clock = manualClock();
   const database = new DatabaseSync(':memory:');
@@ -56,7 +58,8 @@ async function setUp() {
   const delivery = () => ({
     ...{ context, send: notebook.uploadFile, random: () => 1, log: silentLog(), blame: new Blame(clock), filedAt },
     ...{ prepare: async () => undefined, wakeDelivery: () => undefined, uploaded: async () => undefined },
-    ...{ isAttached: () => true, isPlotted: () => true, isSecretIn: () => false },
+    ...{ isPlotted: () => true, isSecretIn: () => false },
+    instruments: { attached: ['balance'], dropped: [] as string[] },
     async openSource({ sha256: wanted }: { sha256: string }) {
       const content = bytes.get(wanted);
       const read = async function* () {
@@ -66,7 +69,7 @@ async function setUp() {
     },
   });
   async function attach(changes: Partial<ReturnType<typeof delivery>> = {}): Promise<void> {
-    for (const id of await journal.outbox.uploads.claim(clock.now(), 10)) {
+    for (const id of await journal.outbox.uploads.claim(clock.now(), 10, SCOPE)) {
       await attachFiles(id, new AbortController().signal, { ...delivery(), ...changes });
       await journal.outbox.uploads.release(id);
     }
@@ -87,7 +90,7 @@ async function setUp() {
       await deliverDue();
       await attach(changes);
       if (
-        (await journal.outbox.uploads.nextDueAt()) === undefined &&
+        (await journal.outbox.uploads.nextDueAt(SCOPE)) === undefined &&
         (await due(journal, Number.MAX_SAFE_INTEGER, 1)).length === 0
       )
         return;
@@ -269,7 +272,7 @@ test('with `plot: never` or `attach: never` since, nothing is sent', async () =>
   expect(entries()[0]?.uploads?.size).toBe(1);
   const other = await setUp();
   await other.file('a', 'picture');
-  await other.settle({ isAttached: () => false });
+  await other.settle({ instruments: { attached: [], dropped: ['balance'] } });
   expect(other.entries()[0]?.uploads).toBeUndefined();
   expect([await states(), await other.states()]).toEqual([{ done: 1 }, { done: 1 }]);
 });

@@ -53,7 +53,7 @@ async function setUp(dialect: 'v2' | 'elabftw' = 'elabftw') {
     send: notebook.uploadFile,
     prepare: async () => undefined,
     wakeDelivery: () => undefined,
-    isAttached: () => true,
+    instruments: { attached: ['balance'], dropped: [] as string[] },
     isPlotted: () => true,
     openSource: async ({ sha256: wanted }: { sha256: string }) => {
       const content = bytes.get(wanted);
@@ -72,9 +72,11 @@ async function setUp(dialect: 'v2' | 'elabftw' = 'elabftw') {
   };
   /** One attempt for each run that is due. */
   async function attempt(changes: Partial<typeof delivery> = {}): Promise<number> {
-    const due = await journal.outbox.uploads.claim(clock.now(), 10);
+    const now = { ...delivery, ...changes };
+    const scope = { server: now.context.server.url, ...now.instruments };
+    const due = await journal.outbox.uploads.claim(clock.now(), 10, scope);
     for (const id of due) {
-      await attachFiles(id, new AbortController().signal, { ...delivery, ...changes });
+      await attachFiles(id, new AbortController().signal, now);
       await journal.outbox.uploads.release(id);
     }
     return due.length;
@@ -259,8 +261,9 @@ test('where the server only keeps the contract, or the instrument says never, no
   expect(uploaded).toHaveBeenCalledOnce();
   const other = await setUp();
   await other.file('a');
-  await other.attempt({ isAttached: () => false });
+  await other.attempt({ instruments: { attached: [], dropped: ['balance'] } });
   expect(other.uploads()).toEqual([]);
+  expect(other.uploaded).toHaveBeenCalledOnce();
 });
 
 test('nothing is attached to an experiment that somebody rewrote', async () => {
@@ -325,7 +328,7 @@ test('a run of which only some files were attached when attaching was switched o
   const run = await file('a', [attachment('a'), attachment('bad')]);
   await attempt();
   clock.advance(3_600_000);
-  await attempt({ isAttached: () => false });
+  await attempt({ instruments: { attached: [], dropped: ['balance'] } });
   expect(await files(run)).toMatchObject([{ upload: expect.any(Number) }, { upload: undefined, isOpen: false }]);
 });
 
@@ -435,4 +438,105 @@ test('files that cannot be attached at all are named on their run', async () => 
   const run = await file('a', [attachment('a', { sha256: '', problem: 'the 30 raw files are not attached: no room' })]);
   expect(await attempt()).toBe(0);
   expect(reasonOf(run)).toBe('the 30 raw files are not attached: no room');
+});
+
+test('files wait while their notebook or their instrument is not configured, and nothing is lost', async () => {
+  const { file, attempt, uploads, uploaded, journal, notebook, clock, files } = await setUp();
+  const run = await file('a');
+  const elsewhere = contextOf(journal, notebook, clock, { url: 'https://other.example.org' });
+  await journal.outbox.server('https://other.example.org').learn({ dialect: 'elabftw' });
+  expect(await attempt({ context: elsewhere })).toBe(0);
+  expect(await attempt({ instruments: { attached: ['scale'], dropped: [] } })).toBe(0);
+  const scope = { server: SERVER, attached: ['scale'], dropped: [] };
+  expect(await journal.outbox.uploads.nextDueAt(scope)).toBeUndefined();
+  expect(await journal.outbox.uploads.nextDueAt({ ...scope, attached: ['balance'] })).toBe(0);
+  expect(uploaded).not.toHaveBeenCalled();
+  expect(await attempt()).toBe(1);
+  expect(uploads()).toHaveLength(1);
+  expect(await files(run)).toMatchObject([{ isOpen: false, upload: expect.any(Number) }]);
+});
+
+test('files of a run at another notebook are given up if the instrument says never', async () => {
+  const { file, attempt, uploaded, journal, notebook, clock, files } = await setUp();
+  const run = await file('a');
+  const context = contextOf(journal, notebook, clock, { url: 'https://other.example.org' });
+  await journal.outbox.server('https://other.example.org').learn({ dialect: 'elabftw' });
+  await attempt({ context, instruments: { attached: [], dropped: ['balance'] } });
+  expect(await files(run)).toEqual([]);
+  expect(uploaded).toHaveBeenCalledOnce();
+});
+
+test('the note about a refused file goes when the file is attached, also after a postponement', async () => {
+  const { file, attempt, faults, journal, context, notebook, clock, reasonOf } = await setUp();
+  const run = await file('a');
+  faults.push(new NotebookError('request', 'Too Large', { status: 413 }));
+  await attempt();
+  await deliver(await journal.outbox.load(run), context);
+  const [entry] = notebook.experiments.values();
+  expect(entry?.body).toContain('The raw file a.csv is not attached');
+  const repair = { kind: 'repair', run, comments: [], uploads: [{ n: 1, upload: null }] } as const;
+  await journal.requests.decide(repair, { path: '', has: 'nothing' });
+  faults.push('unreachable');
+  await attempt();
+  expect(reasonOf(run)).toContain('connection refused');
+  clock.advance(GRACE_MS);
+  await attempt();
+  await deliver(await journal.outbox.load(run), context);
+  expect(entry?.body).toBe(`<p>labfeed balance a.csv sha256:${sha256('a')}</p>`);
+  expect(reasonOf(run)).toBeUndefined();
+});
+
+test('the body gets its note although the notebook fails when it is read for that', async () => {
+  const { file, attempt, faults, journal, context, notebook, clock } = await setUp();
+  const run = await file('a');
+  for (let round = 0; round < 2; round++) faults.push(new NotebookError('request', 'Too Large', { status: 413 }));
+  let failures = 1;
+  const readExperiment: typeof notebook.readExperiment = async (id) => {
+    if (faults.length === 1 && failures-- > 0) throw FAULTS.badGateway.error(false);
+    return notebook.readExperiment(id);
+  };
+  const failing = { ...context, notebook: { ...context.notebook, readExperiment } };
+  await attempt({ context: failing });
+  clock.advance(GRACE_MS);
+  await attempt({ context: failing });
+  await deliver(await journal.outbox.load(run), context);
+  expect([...notebook.experiments.values()][0]?.body).toContain('The raw file a.csv is not attached');
+});
+
+test.each([
+  ['failed reads of the experiment', new NotebookError('server', 'bad gateway', { status: 502 }), 'readExperiment'],
+  [
+    'refusals while somebody edits the experiment',
+    new NotebookError('server', 'edited', { status: 400, scope: 'run' }),
+    'uploadFile',
+  ],
+] as const)('%s are not held against the file', async (_, error, what) => {
+  const { file, attempt, clock, files, context, uploads } = await setUp();
+  const run = await file('a');
+  const { experiment } = await context.outbox.load(run);
+  const notebook = intercept(context.notebook, async ({ operation, args, carryOut }) => {
+    if (operation === what && args[0] === experiment) throw error;
+    return carryOut();
+  });
+  for (let round = 0; round < 8; round++) {
+    await attempt({ context: { ...context, notebook }, send: notebook.uploadFile });
+    clock.advance(GRACE_MS + 1000);
+    await file(`good-${round}`);
+  }
+  expect(await files(run)).toMatchObject([{ isOpen: true }]);
+  await attempt();
+  expect(uploads()).toHaveLength(9);
+});
+
+test.each([
+  ['locked', { locked: 1 }],
+  ['archived', { state: 2 }],
+  ['deleted', { state: 3 }],
+])('nothing is attached to an experiment that somebody %s', async (state, changes) => {
+  const { file, attempt, uploads, notebook, reasonOf } = await setUp();
+  const run = await file('a');
+  for (const experiment of notebook.experiments.values()) Object.assign(experiment, changes);
+  await attempt();
+  expect(uploads()).toEqual([]);
+  expect(reasonOf(run)).toMatch(new RegExp(`not attached: experiment \\d+ is ${state}`));
 });
