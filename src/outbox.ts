@@ -258,7 +258,7 @@ export interface UnseenCreations {
 }
 
 /** A run with creations of unknown outcome. */
-export interface UnknownCreation extends Pick<OpenRun, 'reference' | 'floor' | 'unseen'> {
+export interface UnknownCreation extends Pick<OpenRun, 'reference' | 'sha256' | 'floor' | 'unseen'> {
   readonly run: number;
   /** A person has to decide about the run. */
   readonly isParked: boolean;

@@ -1,5 +1,5 @@
 import { NotebookError } from '../errors.js';
-import { isProvisional, provisionalReference, provisionalTitle } from '../markers.js';
+import { isProvisional, originIn, provisionalReference, provisionalTitle } from '../markers.js';
 import type { OpenRun, ServerFacts, UnknownCreation } from '../outbox.js';
 import {
   type Absence,
@@ -107,6 +107,8 @@ function isBelowCeiling(
 interface Candidates {
   /** By reference. */
   readonly titled: ReadonlyMap<string, readonly number[]>;
+  /** By run: those with its origin line under another title. On eLabFTW, the creation carries the body. */
+  readonly renamed: ReadonlyMap<number, readonly number[]>;
   /** Where titles are dropped: any of these creations may have left them behind. */
   readonly blank: readonly number[];
   /** Whether somebody else uses the account: then a blank experiment may be theirs. */
@@ -131,8 +133,10 @@ async function searchTitles(
   try {
     const all = await notebook.searchTitles('labfeed ', MAX_FOUND);
     const titled = new Map<string, number[]>();
+    const renamed = new Map<number, number[]>();
     let isReliable: boolean | undefined;
-    for (const { run, reference } of open) {
+    for (const creation of open) {
+      const { run, reference } = creation;
       const title = provisionalTitle(reference);
       const found = all.length < MAX_FOUND ? all : await notebook.searchTitles(title, MAX_FOUND);
       const ids: number[] = [];
@@ -140,17 +144,46 @@ async function searchTitles(
         if (record.title === title && !(await server.hasExperiment(id))) ids.push(id);
       if (ids.length === 0 && !late.has(run)) isReliable ??= await findsKnown(context);
       if (isReliable === false) return undefined;
+      // Before the creation may be repeated.
+      if (ids.length === 0 && !late.has(run)) renamed.set(run, await searchRenamed(creation, context));
       titled.set(
         reference,
         ids.sort((a, b) => a - b),
       );
     }
-    return { titled, blank: [], isShared: false };
+    return { titled, renamed, blank: [], isShared: false };
   } catch (error) {
     // Older versions do not support this search.
     if (error instanceof NotebookError && !error.retryable) return undefined;
     throw error;
   }
+}
+
+/** A person may have given the unfinished experiment of this creation another title. Lists have no bodies. */
+async function searchRenamed(creation: UnknownCreation, context: DeliveryContext): Promise<number[]> {
+  const { notebook, server } = context;
+  const renamed: number[] = [];
+  for (const { id } of await notebook.searchBodies([` sha256:${creation.sha256}`])) {
+    if (await server.hasExperiment(id)) continue;
+    const record = await tryRead(id, notebook);
+    if (typeof record === 'object' && isRenamed(id, record, creation, context)) renamed.push(id);
+  }
+  return renamed;
+}
+
+function isRenamed(
+  id: number,
+  { title, body }: ExperimentRecord,
+  { sha256, floor = 0 }: UnknownCreation,
+  { outbox }: DeliveryContext,
+): boolean {
+  const origin = typeof body === 'string' ? originIn(body) : undefined;
+  return (
+    id > floor &&
+    !isProvisional(String(title)) &&
+    origin?.sha256 === sha256 &&
+    (origin.journal ?? outbox.id) === outbox.id
+  );
 }
 
 /** Of how many of our experiments one must be found. */
@@ -182,12 +215,14 @@ async function readWindows(
   context: DeliveryContext,
 ): Promise<Candidates> {
   const titled = new Map<string, number[]>(open.map(({ reference }) => [reference, []]));
+  const renamed = new Map<number, number[]>(open.map(({ run }) => [run, []]));
   const blank: number[] = [];
   let { shared: isShared = false } = facts;
   const collect = async (experiments: AsyncGenerator<Seen>): Promise<void> => {
     for await (const { id, record } of experiments) {
       const reference = referenceIn(record);
-      const matches = reference === undefined ? undefined : titled.get(reference);
+      const other = open.find((creation) => isRenamed(id, record, creation, context));
+      const matches = reference === undefined ? other && renamed.get(other.run) : titled.get(reference);
       if (matches) matches.push(id);
       else if (isCandidate(record, facts)) blank.push(id);
       else if (facts.keepsTitle === false && facts.owner !== undefined && ownerOf(record) === facts.owner)
@@ -206,6 +241,7 @@ async function readWindows(
   const ascending = (ids: readonly number[]) => [...new Set(ids)].sort((a, b) => a - b);
   return {
     titled: new Map([...titled].map(([reference, ids]) => [reference, ascending(ids)])),
+    renamed,
     blank: ascending(blank),
     isShared,
   };
@@ -243,7 +279,9 @@ async function adopt(
     const isTitled = titled.length > 0 || pass.facts.keepsTitle !== false;
     const candidates = isTitled ? titled : blank.filter((id) => id > (floor ?? 0));
     // A title belongs to one run; a blank experiment can belong to any run with an unknown outcome.
-    const problem = disputeOf(candidates, isTitled ? 1 + unseen : total, !isTitled && pass.found.isShared);
+    const problem =
+      disputeOf(candidates, isTitled ? 1 + unseen : total, !isTitled && pass.found.isShared) ??
+      (candidates.length === 0 ? renamedProblem(pass.found.renamed.get(run) ?? []) : undefined);
     if (problem !== undefined) {
       disputed.set(run, problem);
       continue;
@@ -266,6 +304,11 @@ function disputeOf(candidates: readonly number[], expected: number, isShared: bo
   if (candidates.length === 0 || !isShared) return undefined;
   return `somebody else also creates experiments as this user, so ${candidates.join(', ')} may be theirs`;
 }
+
+const renamedProblem = (ids: readonly number[]): string | undefined =>
+  ids.length === 0
+    ? undefined
+    : `somebody seems to have changed the title of its unfinished experiment: ${ids.join(', ')} shows its origin line`;
 
 async function adoptOne(
   { run, reference, unseen }: UnknownCreation,

@@ -96,7 +96,7 @@ export async function confirmEnd({ experiment, ...context }: Filing, isNew: bool
 
 /** How many ids are read at a start, however many entries are new. On eLabFTW, each request costs it 0.3 s. */
 const SAMPLE = 34;
-const ELABFTW_SAMPLE = 12;
+const ELABFTW_SAMPLE = 11;
 
 /** Our runs above our highest id that are not in the journal: the journal is older than the notebook. */
 async function checkNewerEntries(highest: number, isUnknownRun: IsUnknownRun, context: DeliveryContext): Promise<void> {

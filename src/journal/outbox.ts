@@ -301,6 +301,7 @@ const toFlag = (value: number | null | undefined): boolean | undefined => (value
 const unknownRow = z.object({
   run: z.number(),
   reference: z.string(),
+  sha256: z.string(),
   floor: optional,
   unseen: z.number(),
   isParked: flag,
@@ -372,7 +373,7 @@ function createServer(store: Store, url: string): ServerOutbox {
       parseRows(
         unknownRow,
         db.rows`
-          SELECT id AS run, reference, floor, unseen, parked IS NOT NULL AS isParked FROM runs
+          SELECT id AS run, reference, sha256, floor, unseen, parked IS NOT NULL AS isParked FROM runs
             WHERE step = 'creating' AND server = ${url} ORDER BY id`,
       ),
   };

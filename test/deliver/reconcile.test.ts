@@ -13,6 +13,7 @@ import {
 import {
   contextOf,
   deliverAll,
+  draftOf,
   emptyJournal,
   expectExactly,
   type ManualClock,
@@ -20,7 +21,9 @@ import {
   SERVER,
   see,
 } from '../support/filing.js';
+import { take } from '../support/journal.js';
 import { manualClock } from '../support/manual-clock.js';
+import { newRun } from '../support/runs.js';
 import { GRACE_MS, setUp } from './scene.js';
 
 /** A scene with an id and a title that are known, and a run to deliver. */
@@ -246,4 +249,33 @@ test('after recover, even a notebook that never reports ids gets every run once'
   await recoverInto(journal, notebook);
   await deliverAll(journal, context, clock);
   expectExactly(notebook, ['a', 'b', 'c', 'd', 'e']);
+});
+
+test.each([
+  ['searched', false],
+  ['found by its id, where the search is not supported,', true],
+])('an unfinished experiment that somebody renamed is %s and gets no second one beside it', async (_, isOld) => {
+  const { journal, notebook, clock, fail, context, deliverAll } = await withKnown({ dialect: 'elabftw' });
+  await deliverAll();
+  const renamed = newRun('C');
+  const { run: lost } = await take(journal, renamed, draftOf('C', renamed));
+  await fail(lost, { createExperiment: 'lost' });
+  const [id = 0, entry] = [...notebook.experiments].at(-1) ?? [];
+  Object.assign(entry ?? {}, { title: 'Our sample' });
+  const before = creations(notebook);
+  const refuse = async () => {
+    throw new NotebookError('request', 'unknown search', { status: 400 });
+  };
+  const old = { ...notebook, searchTitles: refuse, searchBodies: refuse };
+  await deliverAll({ ...contextOf(journal, isOld ? old : notebook, clock), unknown: context.unknown });
+  expect(creations(notebook)).toBe(before);
+  expect(entry?.title).toBe('Our sample');
+  expect(await journal.outbox.count()).toEqual({ done: 2, held: 1 });
+  const { answer } = await journal.requests.decide(
+    { kind: 'adopt', run: lost, server: SERVER, experiment: id },
+    { path: '', has: 'nothing' },
+  );
+  expect(answer.done).toBe(true);
+  await deliverAll();
+  expect(entry?.title).toBe('C');
 });
