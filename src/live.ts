@@ -97,6 +97,7 @@ export const ALARM_KINDS = [
   'overdue',
   'configuration',
   'journal',
+  'spool',
 ] as const;
 
 const alarmSchema = z.object({
@@ -124,6 +125,8 @@ const liveSchema = z.object({
   /** A reload that was rejected after the last accepted one. */
   refused: maybe(z.object({ at: z.number(), problems: z.array(problemSchema) })),
   notebook: z.object({ url: z.string(), gate: limiterSchema, requests: z.array(requestCountSchema) }),
+  /** Copies of raw files that wait to be attached: their size, and the limit. */
+  spool: maybe(z.object({ bytes: z.number(), maxBytes: z.number() })),
   instruments: z.array(instrumentSchema),
   alarms: z.array(alarmSchema),
 });

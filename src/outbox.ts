@@ -208,6 +208,8 @@ export interface OverdueRun {
   readonly since: number;
   /** Why its last attempt failed. */
   readonly reason: string | undefined;
+  /** The run is done, but this raw file is not attached at the notebook where it was filed. */
+  readonly upload?: { readonly file: string; readonly server: string | undefined };
 }
 
 export interface ParkedRuns {

@@ -29,6 +29,8 @@ export class Spool {
   readonly #folder: string;
   #bytes = 0;
   #last = 0;
+  /** A file that would have fitted into an empty spool, but was not admitted. */
+  #refused: { readonly size: number; readonly maxBytes: number } | undefined;
   /** Copies that runs need which the journal does not have yet, and how many of these runs there are. */
   readonly #arriving = new Map<string, number>();
 
@@ -52,23 +54,43 @@ export class Spool {
       if (FINGERPRINT.test(name)) await this.remove(name, async () => (await needed()).has(name));
   }
 
+  /** How much the copies take. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** Whether the last file that was not admitted has no room now either, and why. */
+  async shortage(): Promise<'limit' | 'disk' | undefined> {
+    const { size = 0, maxBytes = 0 } = this.#refused ?? {};
+    if (this.#refused && this.#bytes + size > maxBytes) return 'limit';
+    if (this.#refused && !(await this.#hasSpace(size))) return 'disk';
+    this.#refused = undefined;
+    return undefined;
+  }
+
   /** A place for a copy, if there is room for it. Every place is either kept or discarded. */
   async admit(size: number, maxBytes: number): Promise<Incoming | undefined> {
-    if (this.#bytes + size > maxBytes) return undefined;
-    this.#bytes += size;
+    const hasRoom = this.#bytes + size <= maxBytes;
+    if (hasRoom) this.#bytes += size;
+    if (hasRoom && (await this.#hasSpace(size))) {
+      this.#last += 1;
+      return { path: join(this.#folder, `${INCOMING}${this.#last}`), size };
+    }
+    if (hasRoom) this.#bytes -= size;
+    if (size <= maxBytes) this.#refused = { size, maxBytes };
+    return undefined;
+  }
+
+  /** Filing does not depend on the spool: a folder that cannot be made has no space. */
+  async #hasSpace(size: number): Promise<boolean> {
     try {
       // Private like the journal, whatever the umask.
       mkdirSync(this.#folder, { mode: 0o700, recursive: true });
       const { bavail, bsize } = await statfs(this.#folder);
-      if (bavail * bsize - size > MIN_FREE_BYTES) {
-        this.#last += 1;
-        return { path: join(this.#folder, `${INCOMING}${this.#last}`), size };
-      }
+      return bavail * bsize - size > MIN_FREE_BYTES;
     } catch {
-      // Filing does not depend on the spool.
+      return false;
     }
-    this.#bytes -= size;
-    return undefined;
   }
 
   async discard({ path, size }: Incoming): Promise<void> {

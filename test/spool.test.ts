@@ -122,3 +122,20 @@ test('a folder that cannot be written to is not an error', async () => {
     await new Spool(join(parent, 'other')).keep({ path: join(parent, 'other', 'gone'), size: 1 }, sha256('a')),
   ).toBe(false);
 });
+
+test('a file that was not copied for lack of room is reported until there is room again', async () => {
+  const { spool, copy } = setUp();
+  expect(await spool.shortage()).toBeUndefined();
+  // It would not fit into an empty spool either.
+  expect(await spool.admit(MAX + 1, MAX)).toBeUndefined();
+  expect(await spool.shortage()).toBeUndefined();
+  const content = 'x'.repeat(600);
+  await spool.keep(await copy(content), sha256(content));
+  expect(spool.bytes).toBe(600);
+  expect(await spool.admit(600, MAX)).toBeUndefined();
+  expect(await spool.shortage()).toBe('limit');
+  await spool.handedOver(sha256(content), never);
+  expect(await spool.shortage()).toBeUndefined();
+  expect(await spool.admit(Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER)).toBeUndefined();
+  expect(await spool.shortage()).toBe('disk');
+});

@@ -3,7 +3,8 @@ import { DateTime } from 'luxon';
 import type { Silence } from '../config/schema.js';
 import type { LimiterState, Live, LiveAlarm, LiveInstrument } from '../live.js';
 import type { OverdueRun, ParkedRuns } from '../outbox.js';
-import { formatDuration, formatTime, plural, withoutPath } from '../text.js';
+import { formatBytes, formatDuration, formatTime, plural, withoutPath } from '../text.js';
+import { type UploadSettings, uploadObstacle } from '../uploads.js';
 
 /** A restart of the notebook is not an outage. */
 const OUTAGE_GRACE_MS = 5 * 60_000;
@@ -17,7 +18,8 @@ export function examine(facts: Facts, raisedAt: RaisedAt): Finding[] {
   return [
     ...(journal === undefined ? [] : [{ kind: 'journal', text: journalText(journal) } as const]),
     ...notebookFindings(notebook),
-    ...overdueFindings(facts.overdue),
+    ...overdueFindings(facts),
+    ...spoolFindings(facts.spool),
     ...configurationFindings(facts),
     ...instruments.flatMap((instrument) =>
       instrumentFindings(instrument, problems, now, (kind) => raisedAt(kind, instrument.live.name)),
@@ -42,13 +44,29 @@ function notebookFindings({ url, gate, answered }: Facts['notebook']): Finding[]
   return [{ kind: 'outage', text, graceMs: OUTAGE_GRACE_MS }, { kind: 'auth' }];
 }
 
-function overdueFindings(overdue: Facts['overdue']): Finding[] {
+function overdueFindings({ overdue, uploads }: Facts): Finding[] {
   if (overdue === undefined) return [];
-  const { run, instrument, path, state, since, reason } = overdue;
+  const { run, instrument, path, state, since, reason, upload } = overdue;
   const file = basename(path);
+  if (upload) {
+    const { text: obstacle, hint } = uploadObstacle({ instrument, server: upload.server }, uploads) ?? {};
+    const why = obstacle ?? (reason === undefined ? 'it waits for its turn' : withoutPath(reason, path));
+    const text = `the raw file ${upload.file} of run ${run} of ${instrument} has not been attached for more than an hour (since ${formatTime(since)}): ${why}`;
+    return [{ kind: 'overdue', text: hint === undefined ? text : `${text}; ${hint}` }];
+  }
   const why = reason === undefined ? 'it waits for its turn' : withoutPath(reason, path);
   const text = `run ${run} of ${instrument}${file === '' ? '' : ` (${file})`} has not been filed for more than an hour (since ${formatTime(since)}); it is ${state}: ${why}`;
   return [{ kind: 'overdue', text }];
+}
+
+function spoolFindings({ shortage, bytes, maxBytes }: Facts['spool']): Finding[] {
+  if (shortage === undefined) return [];
+  const why =
+    shortage === 'limit'
+      ? `the copies of raw files take ${formatBytes(bytes)} of ${formatBytes(maxBytes)} (\`spool\`)`
+      : 'the disk of the journal has too little space for copies of raw files';
+  const text = `${why}: new files are attached from their folder, if they are still there. See in \`labfeed status\` why files wait, ${shortage === 'limit' ? 'or raise `spool`' : 'or make space'}`;
+  return [{ kind: 'spool', text }];
 }
 
 /** Mistakes that do not belong to one instrument. */
@@ -184,6 +202,13 @@ export interface Facts extends Pick<Live, 'problems' | 'refused'> {
   };
   /** The run that has been on its way for the longest time, if that is too long. */
   readonly overdue: OverdueRun | undefined;
+  readonly uploads: UploadSettings;
+  readonly spool: {
+    /** Why a raw file has no room for its copy. */
+    readonly shortage: 'limit' | 'disk' | undefined;
+    readonly bytes: number;
+    readonly maxBytes: number;
+  };
   readonly instruments: readonly InstrumentFacts[];
   /** Why the status page is not available, if it should be. */
   readonly page: string | undefined;

@@ -6,7 +6,8 @@ import type { InstrumentSummary, Overview } from '../journal/reader.js';
 import { describeProblem, type LimiterState, type Live } from '../live.js';
 import { loginLink, pageUrl, readLoginSecret } from '../login.js';
 import { RUN_STATES, type RunState } from '../model.js';
-import { formatShortTime, formatTime, plural, relativeTime, terminalLine, terminalText } from '../text.js';
+import { formatBytes, formatShortTime, formatTime, plural, relativeTime, terminalLine, terminalText } from '../text.js';
+import { totalUploads, uploadObstacle } from '../uploads.js';
 import {
   type ConfigOption,
   configFrom,
@@ -33,7 +34,7 @@ async function status({ json, login, ...options }: JsonOption & { readonly login
   }
   const state = await readStatus(options, systemClock.now());
   if (!json) return console.log(statusAsText(state, terminalWidth()));
-  const { listed, notebook, ...shown } = state;
+  const { listed, usable, notebook, ...shown } = state;
   console.log(JSON.stringify({ ...shown, attention: needsAttention(state) }, null, 2));
 }
 
@@ -58,6 +59,7 @@ const readStatus = (options: ConfigOption, now: number) =>
     problems: config.problems.map(describeProblem),
     notebook: config.notebook?.url,
     listed: config.listed.map(({ name }) => name),
+    usable: config.instruments.map(({ name }) => name),
     overview: await reader.overview(),
   }));
 
@@ -78,6 +80,7 @@ export function statusAsText(status: Status, width: number): string {
     fact('daemon', daemon(status)),
     fact('notebook', live ? `${live.notebook.url}: ${limiter(live.notebook.gate, at)}` : notebook(status)),
     fact('queue', queue(overview, at)),
+    ...uploads(status).map((text) => fact('uploads', text)),
     ...spares(status).map((text) => fact('spares', text)),
     '',
     formatTable(columns(rows, at), rows, width),
@@ -132,6 +135,26 @@ function queue({ instruments }: Overview, now: number): string {
   return `${plural(runs, 'run')}${since}`;
 }
 
+function uploads({ overview, running, live, at }: Status): string[] {
+  const total = totalUploads(overview.uploads);
+  if (!total) return [];
+  const { files, bytes, since } = total;
+  const spool = running ? live?.spool : undefined;
+  const copies = spool ? `; copies take ${formatBytes(spool.bytes)} of ${formatBytes(spool.maxBytes)}` : '';
+  const oldest = `oldest from ${formatTime(since)} (${relativeTime(since, at)})`;
+  return [`${plural(files, 'raw file')} (${formatBytes(bytes)}) to be attached, ${oldest}${copies}`];
+}
+
+/** Uploads that wait until the configuration is changed. */
+const waitingUploads = ({ overview, notebook: url, usable }: Status): Attention[] =>
+  overview.uploads.flatMap((waiting) => {
+    const obstacle = uploadObstacle(waiting, { url, instruments: usable });
+    if (!obstacle) return [];
+    const { instrument, files } = waiting;
+    const text = `${instrument}: ${plural(files, 'raw file waits', 'raw files wait')} to be attached: ${obstacle.text}`;
+    return [{ instrument, text, command: obstacle.hint }];
+  });
+
 const MAX_LISTED = 20;
 
 function spares({ overview, notebook: url }: Status): string[] {
@@ -183,7 +206,8 @@ function columns(rows: readonly InstrumentRow[], now: number): Column<Instrument
   ];
 }
 
-export function needsAttention({ overview, notebook: url, running, live, problems }: Status): Attention[] {
+export function needsAttention(status: Status): Attention[] {
+  const { overview, notebook: url, running, live, problems } = status;
   const halted = overview.servers.filter((server) => server.url === url && server.halted !== undefined);
   const start = `${problems.length > 0 ? 'labfeed check, then ' : ''}systemctl start labfeed, or labfeed run`;
   return [
@@ -195,6 +219,7 @@ export function needsAttention({ overview, notebook: url, running, live, problem
     })),
     ...(running ? (live?.instruments ?? []) : []).flatMap(unreadableAttention),
     ...overview.instruments.flatMap((instrument) => [...parkedAttention(instrument), ...backlogAttention(instrument)]),
+    ...waitingUploads(status),
   ];
 }
 

@@ -108,6 +108,7 @@ async function open(daemon: Parts): Promise<void> {
   daemon.reporting = createReporting({
     journal,
     journalPath,
+    spool: daemon.spool,
     runtime: () => daemon.runtime,
     live: (alarms, halted) => liveOf(daemon, alarms, halted),
     page: page.problem,
@@ -216,7 +217,7 @@ function rememberOutcomes(clock: Clock, log: Log) {
 }
 
 const liveOf = (
-  { config, page, runtime, started, starting, refused, requests, clock }: Parts,
+  { config, page, runtime, started, starting, refused, requests, spool, clock }: Parts,
   alarms: Live['alarms'],
   halted: string | undefined,
 ): Live => ({
@@ -234,6 +235,7 @@ const liveOf = (
         : { kind: 'halted', reason: halted },
     requests: requests.list(),
   },
+  spool: { bytes: spool.bytes, maxBytes: (runtime?.config ?? config).settings.spool },
   instruments: (runtime?.instruments ?? starting).map(({ activity }) => activity.live()),
   alarms,
 });

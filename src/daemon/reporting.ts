@@ -12,11 +12,13 @@ import type { Journal } from '../journal/journal.js';
 import { type Live, type RequestCount, removeLive, writeLive } from '../live.js';
 import type { Log } from '../log.js';
 import type { Channel } from '../model.js';
+import type { Spool } from '../spool.js';
 import type { Runtime } from './runtime.js';
 
 interface ReportingDeps {
   readonly journal: Journal;
   readonly journalPath: string;
+  readonly spool: Spool;
   /** The current runtime. */
   runtime(): Runtime | undefined;
   /** The current state, with these alarms. `halted`: why nothing is sent until `recover`. */
@@ -45,7 +47,7 @@ export function createReporting(deps: ReportingDeps) {
       const url = runtime()?.config.notebook.url;
       halted = url === undefined ? undefined : (await journal.outbox.server(url).facts()).halted;
       const facts = await factsOf(journal, journalProblem, live([], halted), runtime(), clock.now());
-      return { ...facts, page: page() };
+      return { ...facts, page: page(), spool: { ...facts.spool, shortage: await deps.spool.shortage() } };
     },
     ...journal.alarms,
     channels: createChannels(deps),
@@ -163,6 +165,8 @@ async function factsOf(
     now,
     notebook: { ...live.notebook, answered: runtime?.hasAnswered() ?? false },
     overdue: await journal.outbox.overdue(now - OVERDUE_MS),
+    uploads: { url: live.notebook.url, instruments: runtime?.config.instruments.map(({ name }) => name) ?? [] },
+    spool: { shortage: undefined, bytes: 0, maxBytes: 0, ...live.spool },
     problems: live.problems,
     refused: live.refused,
     journal: journal.trouble() ?? (await journalProblem()),

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { NewAttachment, NewPlot, RunUploads, UploadChange, UploadScope, Uploads } from '../outbox.js';
+import type { WaitingUploads } from '../uploads.js';
 import { addHistory, type Connection, flag, nullable, parseRow, parseRows, part } from './database.js';
 import type { Store } from './store.js';
 
@@ -259,6 +260,24 @@ export function copyAttachments(db: Connection, from: number, to: number): void 
   for (const image of db.values<string>`SELECT image FROM attachments WHERE run = ${from} AND image IS NOT NULL`)
     db.run`UPDATE drafts SET body = replace(body, ${image}, '') WHERE run = ${to}`;
 }
+
+const waitingRow = z.object({
+  instrument: z.string(),
+  server: nullable(z.string()),
+  files: z.number(),
+  bytes: z.number(),
+  since: z.number(),
+});
+
+/** The raw files of done runs that wait to be attached, by instrument and server. By the index of those, not all runs. */
+export const readWaiting = (db: Connection): WaitingUploads[] =>
+  parseRows(
+    waitingRow,
+    db.rows`
+      SELECT instrument, server, count(*) AS files, sum(attachments.size) AS bytes, min(added_at) AS since
+        FROM attachments CROSS JOIN runs ON runs.id = run WHERE attachments.due_at IS NOT NULL AND kind = 'raw'
+        AND step = 'done' AND parked IS NULL GROUP BY instrument, server ORDER BY instrument, server`,
+  );
 
 const filedRow = z.object({
   n: z.number(),

@@ -68,6 +68,8 @@ const openRow = z.object({
   reason: nullable(z.string()),
 });
 
+const lateRow = openRow.extend({ server: nullable(z.string()), file: z.string() });
+
 function findOverdue(db: Connection, before: number): OverdueRun | undefined {
   const found = [...openInstruments(db)].flatMap((name) =>
     ([0, 1] as const).flatMap((backlog) => oldOf(db, name, backlog, before)),
@@ -75,22 +77,29 @@ function findOverdue(db: Connection, before: number): OverdueRun | undefined {
   return [...found, ...lateUploads(db, before)].sort((a, b) => a.since - b.since)[0];
 }
 
-/** A run that is done, but whose raw file could not be attached so far. */
+/** A run that is done, but whose raw file is not attached. */
 function lateUploads(db: Connection, before: number): OverdueRun[] {
   const rows = db.rows`
-    SELECT run, instrument, runs.path, 'sending' AS state, added_at AS since, attachments.reason FROM attachments
-      JOIN runs ON runs.id = run WHERE attachments.due_at IS NOT NULL AND attachments.attempts > 0 AND kind = 'raw'
-      AND step = 'done' AND parked IS NULL AND added_at < ${before} ORDER BY added_at LIMIT 1`;
-  return parseRows(openRow, rows);
+    SELECT run, instrument, runs.path, 'done' AS state, added_at AS since, attachments.reason, server, name AS file
+      FROM attachments JOIN runs ON runs.id = run WHERE attachments.due_at IS NOT NULL AND kind = 'raw'
+      AND step = 'done' AND parked IS NULL ORDER BY run LIMIT ${MAX_EXAMINED} + 0`;
+  return firstOld(db, parseRows(lateRow, rows), before).map(({ server, file, ...run }) => ({
+    ...run,
+    upload: { server, file },
+  }));
 }
 
-/** The first run that is old enough, by number: nearly always the oldest one. */
 function oldOf(db: Connection, instrument: string, backlog: 0 | 1, before: number): OverdueRun[] {
   const rows = db.rows`
     SELECT id AS run, instrument, path, ${raw(STATE)} AS state, added_at AS since, reason FROM runs
       WHERE step <> 'done' AND parked IS NULL AND instrument = ${instrument} AND backlog = ${backlog}
       ORDER BY id LIMIT ${MAX_EXAMINED} + 0`;
-  for (const row of parseRows(openRow, rows)) {
+  return firstOld(db, parseRows(openRow, rows), before);
+}
+
+/** The first run that is old enough, by number: nearly always the oldest one. */
+function firstOld<Run extends { run: number; since: number }>(db: Connection, runs: Run[], before: number): Run[] {
+  for (const row of runs) {
     const since = row.since < before ? (reopenedAt(db, row.run) ?? row.since) : before;
     if (since < before) return [{ ...row, since }];
   }

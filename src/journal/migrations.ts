@@ -322,4 +322,6 @@ export const MIGRATIONS: readonly string[] = [
       AND new.id IN (SELECT run FROM attachments WHERE run = new.id AND refused = 1 AND kind = 'raw');
   END;
   `,
+  // The oldest upload that waits is looked for every second.
+  'CREATE INDEX attachments_waiting ON attachments (run) WHERE due_at IS NOT NULL;',
 ];

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { systemClock } from '../clock.js';
 import { type DiskFile, RUN_STATES, type RunState } from '../model.js';
 import type { ContentKey } from '../outbox.js';
-import { readAttachments } from './attachments.js';
+import { readAttachments, readWaiting } from './attachments.js';
 import {
   Connection,
   type Database,
@@ -98,6 +98,8 @@ export function createReader(database: Database, now = systemClock.now) {
     /** The done runs, oldest first. */
     filed: (instrument: string | undefined): AsyncIterable<FiledRun> =>
       inPages((after) => filedAfter(db, after, instrument)),
+    /** The raw files of a run. */
+    attachmentsOf: async (run: number) => readAttachments(db, run),
     /** What was sent for a run. */
     filingOf: async (run: number) => readFiling(db, run),
     /** The runs that are not in the notebook, or not completely; without the ignored ones. */
@@ -347,6 +349,8 @@ function readOverview(db: Connection, now: number) {
       oldestAt: oldestOf(db, name),
     })),
     servers: servers.map((row) => ({ url: row.url, ...serverRow.parse(row), spares: sparesOf(db, row.url) })),
+    /** Raw files of done runs that wait to be attached. */
+    uploads: readWaiting(db),
   };
 }
 

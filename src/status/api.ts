@@ -4,6 +4,7 @@ import { existingSchema } from '../config/schema.js';
 import type { Live } from '../live.js';
 import type { Log } from '../log.js';
 import { RUN_STATES, type RunState } from '../model.js';
+import type { WaitingUploads } from '../uploads.js';
 
 /** What the page and its server exchange as JSON, and what the server needs. Times are milliseconds since 1970. */
 
@@ -27,6 +28,8 @@ export interface Overview {
     /** Why nothing is sent until somebody runs `labfeed recover`. */
     readonly halted?: string | undefined;
   }[];
+  /** Raw files of filed runs that wait to be attached. */
+  readonly uploads?: readonly WaitingUploads[];
 }
 
 export interface InstrumentSummary {

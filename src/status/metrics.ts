@@ -3,6 +3,7 @@ import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import { explain } from '../errors.js';
 import type { Live } from '../live.js';
 import { RUN_STATES } from '../model.js';
+import { totalUploads } from '../uploads.js';
 import type { Overview, StatusDeps } from './api.js';
 
 interface MonitoringDeps extends Pick<StatusDeps, 'live' | 'journal'> {
@@ -118,6 +119,7 @@ function measure({ nowMs, live, overview, bytes }: Measured): Registry {
   measureNotebook(live, define, registry);
   measureInstruments(live, nowMs, define);
   if (overview) measureRuns(overview, live, nowMs, define);
+  if (overview) measureUploads(overview, live, nowMs, define);
   if (bytes !== undefined) define('journal_bytes', 'Size of the journal on disk.').set(bytes);
   return registry;
 }
@@ -172,6 +174,19 @@ function measureRuns({ instruments }: Overview, live: Live, nowMs: number, defin
     'Time since the oldest run waiting for delivery was queued; 0 if there is none.',
   );
   waited.set(seconds(nowMs - oldest));
+}
+
+function measureUploads({ uploads }: Overview, { spool }: Live, nowMs: number, define: Define): void {
+  const { files = 0, since = nowMs } = totalUploads(uploads) ?? {};
+  define('uploads_waiting', 'Raw files of filed runs that wait to be attached.').set(files);
+  const waited = define(
+    'uploads_oldest_waiting_seconds',
+    'Time since the oldest run was queued whose raw file waits to be attached; 0 if there is none.',
+  );
+  waited.set(seconds(nowMs - since));
+  if (!spool) return;
+  define('spool_bytes', 'Size of the copies of raw files that wait to be attached.').set(spool.bytes);
+  define('spool_max_bytes', 'How much these copies may take.').set(spool.maxBytes);
 }
 
 /** Not negative: the system clock may have been set back. */

@@ -39,7 +39,7 @@ type Rule =
   /** `distance`: the number of folders between the watched folder and the file. */
   | { readonly kind: 'outside'; readonly distance: number };
 
-export type KnownRun = ReturnType<typeof toKnownRun>;
+export type KnownRun = Evidence['runs'][number];
 
 /** A file belongs to the first instrument that matches it. */
 export const ownerOf = (instruments: readonly InstrumentEvidence[]): InstrumentEvidence | undefined =>
@@ -80,6 +80,7 @@ export async function gather(path: string, { config, reader, running, live, now 
     /** Whether the file is the journal or belongs to it. */
     isJournal: path.startsWith(journalOf(config)),
     daemon: { running, gate: running ? live?.notebook.gate : undefined },
+    uploads: { url: config.notebook?.url, instruments: config.instruments.map(({ name }) => name) },
     // A halt of a notebook that is no longer configured keeps nothing from being sent.
     servers: (overview?.servers ?? []).map((server) =>
       server.url === config.notebook?.url ? server : { ...server, halted: undefined },
@@ -143,7 +144,11 @@ async function searchJournal(
   const same = sha256 === undefined ? [] : await reader.sameContent(sha256);
   const jobs = new Map([...found, ...same].flatMap((job) => (job ? [[job.id, job]] : [])));
   /** Runs with this path or with the content of the file, newest first. */
-  const runs = [...jobs.values()].map(toKnownRun).sort((a, b) => b.id - a.id);
+  const runs = await Promise.all(
+    [...jobs.values()]
+      .sort((a, b) => b.id - a.id)
+      .map(async (job) => ({ ...toKnownRun(job), attachments: await reader.attachmentsOf(job.id) })),
+  );
   const stats = file.state === 'present' ? statSync(path, { bigint: true, throwIfNoEntry: false }) : undefined;
   const atPath = owner && stats ? await reader.atPath(owner.name, { path, ...stampOf(stats) }) : undefined;
   /** `contentRun`: the run as which the daemon would recognise the content. `isUntouched`: as far as scans see. */

@@ -1,5 +1,6 @@
 import type { RunState } from '../model.js';
 import { formatDuration, formatTime, plural } from '../text.js';
+import { uploadObstacle } from '../uploads.js';
 import { type Evidence, type InstrumentEvidence, type KnownRun, ownerOf, runPathOf } from './gather.js';
 
 /** The answer for one file. `why --json` prints it. */
@@ -107,8 +108,9 @@ function describeRun(run: KnownRun, evidence: Evidence): string {
   }
 }
 
-/** What keeps a run from being sent. */
-function obstacles(run: KnownRun, { servers, daemon, now }: Evidence): Finding[] {
+/** What keeps a run from being sent, or its raw files from being attached. */
+function obstacles(run: KnownRun, { servers, daemon, uploads, now }: Evidence): Finding[] {
+  if (run.state === 'done') return run.attachments.flatMap((file) => describeFile(file, run, uploads));
   if (run.state !== 'queued' && run.state !== 'sending') return [];
   const halted = servers.find((server) => server.halted !== undefined)?.halted;
   return [
@@ -116,6 +118,21 @@ function obstacles(run: KnownRun, { servers, daemon, now }: Evidence): Finding[]
     ...(daemon.running ? limiterFindings(daemon.gate) : [NOT_RUNNING]),
     ...(run.dueAt > now ? [{ text: `the next attempt is at ${formatTime(run.dueAt)}` }] : []),
   ];
+}
+
+function describeFile(
+  { kind, name, upload, isRefused, reason }: KnownRun['attachments'][number],
+  run: KnownRun,
+  uploads: Evidence['uploads'],
+): Finding[] {
+  if (kind === 'surplus') return [];
+  const what = kind === 'plot' ? `its plot ${name}` : `its raw file ${name}`;
+  if (upload !== undefined) return [{ text: `${what} is attached` }];
+  if (isRefused) return reason === undefined ? [] : [{ text: reason }];
+  const obstacle = uploadObstacle(run, uploads);
+  const text = `${what} waits to be attached`;
+  if (obstacle) return [{ text: `${text}: ${obstacle.text}`, hint: obstacle.hint }];
+  return [{ text: reason ?? text }];
 }
 
 const NOT_RUNNING: Finding = {

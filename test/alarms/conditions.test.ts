@@ -83,6 +83,27 @@ test('a run that is open for too long is one finding, with its state and what it
   expect(found(facts({ overdue: { ...overdue, reason: undefined } }))[0]).toMatch(/waits for its turn$/);
 });
 
+test('a raw file that is not attached for too long is one finding, with what it waits for and what to do', () => {
+  const run = { run: 17, instrument: 'nanodrop', path: '/data/a.tsv', state: 'done', since: NOW - 2 * HOUR };
+  const late = (server: string, instrument = 'nanodrop') =>
+    found(facts({ overdue: { ...run, instrument, reason: undefined, upload: { file: 'a.tsv', server } } }))[0];
+  expect(late('https://eln.example.org')).toMatch(
+    /^overdue -: the raw file a\.tsv of run 17 of nanodrop has not been attached for more than an hour \(since .*\): it waits for its turn$/,
+  );
+  expect(late('https://old.example.org')).toMatch(
+    /: the run was filed at https:\/\/old\.example\.org, which is not the configured notebook; set `notebook\.url` back/,
+  );
+  expect(late('https://eln.example.org', 'retired')).toMatch(/: retired is not in the configuration.*`attach: never`/);
+});
+
+test('a full spool is one finding, with what happens then and what to do', () => {
+  const spool = { bytes: 9.9e9, maxBytes: 1e10 };
+  expect(found(facts({ spool: { ...spool, shortage: 'limit' } }))).toEqual([
+    'spool -: the copies of raw files take 9.9 GB of 10.0 GB (`spool`): new files are attached from their folder, if they are still there. See in `labfeed status` why files wait, or raise `spool`',
+  ]);
+  expect(found(facts({ spool: { ...spool, shortage: 'disk' } }))[0]).toMatch(/too little space.*make space$/);
+});
+
 test('quarantined runs are one finding, with their number and the latest reason', () => {
   const path = '/data/nanodrop/run-17.tsv';
   const newest = { path, reason: `${path}:3: 1,234 can be read in two ways` };

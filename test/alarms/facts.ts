@@ -38,6 +38,8 @@ export const facts = (overrides: Partial<Facts> = {}): Facts => ({
     answered: true,
   },
   overdue: undefined,
+  uploads: { url: 'https://eln.example.org', instruments: ['nanodrop'] },
+  spool: { shortage: undefined, bytes: 0, maxBytes: 1e10 },
   instruments: [instrument()],
   problems: [],
   refused: undefined,

@@ -24,7 +24,8 @@ const status = (changes: Partial<Status> = {}): Status => ({
   live: someLive(),
   notebook: 'https://eln.example.org',
   listed: ['balance'],
-  overview: { instruments: [summary('balance', { done: 7 })], servers: [] },
+  overview: { instruments: [summary('balance', { done: 7 })], servers: [], uploads: [] },
+  usable: ['balance'],
   ...changes,
 });
 
@@ -49,6 +50,7 @@ test('everything that needs attention is shown with the command to run next', ()
   const overview = {
     instruments: [summary('pH meter', { quarantined: 1, held: 2, queued: 3 }), summary('logger', {}, 120)],
     servers: [{ url: 'https://eln.example.org', dialect: undefined, halted: 'the journal is older', spares: [] }],
+    uploads: [],
   };
   expect(needsAttention(status({ overview })).map(({ text, command }) => `${text}: ${command}`)).toEqual([
     'nothing is sent: the journal is older: labfeed recover',
@@ -63,7 +65,7 @@ test('everything that needs attention is shown with the command to run next', ()
 
 test('empty experiments that the next runs use are mentioned', () => {
   const server = { url: 'https://eln.example.org', dialect: undefined, halted: undefined, spares: [41, 43] };
-  const text = statusAsText(status({ overview: { instruments: [], servers: [server] } }), 80);
+  const text = statusAsText(status({ overview: { instruments: [], servers: [server], uploads: [] } }), 80);
   expect(text).toMatch(/^spares +2 empty experiments created by labfeed, to be used by the next runs: 41, 43$/m);
 });
 
@@ -99,7 +101,7 @@ test('a halt is shown once, with its reason and the command that ends it, and no
     notebook: { url, gate: { kind: 'halted', reason: halted }, requests: [] },
     alarms: [{ kind: 'held', instrument: undefined, since: NOW, text: `nothing is sent to ${url}: ${halted}` }],
   });
-  const overview = { instruments: [], servers: [{ url, dialect: undefined, halted, spares: [] }] };
+  const overview = { instruments: [], servers: [{ url, dialect: undefined, halted, spares: [] }], uploads: [] };
   const text = statusAsText(status({ live, overview }), Number.POSITIVE_INFINITY);
   expect(text).toMatch(/^notebook .*: halted, nothing is sent \(see below\)$/m);
   expect(text.split(halted)).toHaveLength(2);
@@ -117,4 +119,23 @@ test('without a daemon, errors in the current configuration are shown, and check
   const text = statusAsText(status({ running: false, live: undefined, problems: [mistake] }), 80);
   expect(text).toContain('configuration errors\n  /etc/labfeed/config.yaml:3:5: unknown key "rat"');
   expect(text).toContain('the daemon is not running → labfeed check, then systemctl start labfeed, or labfeed run');
+});
+
+test('raw files that wait to be attached are shown, with what keeps them and what to do', () => {
+  const waiting = { server: 'https://eln.example.org', files: 2, bytes: 3_000_000, since: NOW - 7_200_000 };
+  const uploads = [
+    { ...waiting, instrument: 'balance' },
+    { ...waiting, instrument: 'balance', server: 'https://old.example.org', files: 1 },
+    { ...waiting, instrument: 'retired' },
+  ];
+  const overview = { instruments: [], servers: [], uploads };
+  const live = someLive({ spool: { bytes: 9_000_000, maxBytes: 10_000_000_000 } });
+  const text = statusAsText(status({ overview, live }), 80);
+  expect(text).toMatch(
+    /^uploads +5 raw files \(9\.0 MB\) to be attached, oldest from .* \(2 hours ago\); copies take 9\.0 MB of 10\.0 GB$/m,
+  );
+  expect(needsAttention(status({ overview })).map((one) => one.text)).toEqual([
+    'balance: 1 raw file waits to be attached: the run was filed at https://old.example.org, which is not the configured notebook',
+    'retired: 2 raw files wait to be attached: retired is not in the configuration, or has an error there',
+  ]);
 });

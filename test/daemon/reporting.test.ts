@@ -6,6 +6,7 @@ import { requireUsable } from '../../src/commands/options.js';
 import { loadConfig } from '../../src/config/load.js';
 import { createJournalWatch, createReporting, type Reporting } from '../../src/daemon/reporting.js';
 import { openJournal } from '../../src/journal/journal.js';
+import { Spool, spoolOf } from '../../src/spool.js';
 import { someLive } from '../support/live.js';
 import { silentLog } from '../support/silent-log.js';
 import { tempFolder } from '../support/temp-folder.js';
@@ -34,6 +35,7 @@ async function reportingOn(alarms: (folder: string) => string, page?: string): P
   const reporting = createReporting({
     journal,
     journalPath,
+    spool: new Spool(spoolOf(journalPath)),
     runtime: () => ({
       config,
       problems: [],

@@ -379,11 +379,13 @@ test('repair attaches a file again that somebody deleted, and one that was refus
   expect(reasonOf(run)).toBeUndefined();
 });
 
-test('a file that cannot be attached for long raises an alarm, and a clock that was ahead postpones nothing', async () => {
+test('a file that is not attached for long raises an alarm, whatever the reason, and a clock that was ahead postpones nothing', async () => {
   const { file, attempt, faults, clock, journal } = await setUp();
   const run = await file('a');
-  clock.advance(1000);
+  const upload = { file: 'a.csv', server: SERVER };
   expect(await journal.outbox.overdue(clock.now())).toBeUndefined();
+  clock.advance(1000);
+  expect(await journal.outbox.overdue(clock.now())).toMatchObject({ run, reason: undefined, upload });
   faults.push(new NotebookError('server', 'bad gateway', { retryAfterMs: 3_600_000 }));
   await attempt();
   expect(await journal.outbox.overdue(clock.now())).toMatchObject({

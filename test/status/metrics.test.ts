@@ -100,6 +100,7 @@ describe('/metrics', () => {
   const NOW = Date.UTC(2026, 0, 1);
 
   const live: Live = someLive({
+    spool: { bytes: 2048, maxBytes: 1e10 },
     notebook: {
       url: 'https://eln.example.org',
       gate: { kind: 'slowed', perSecond: 2.5 },
@@ -137,6 +138,10 @@ describe('/metrics', () => {
       },
     ],
     servers: [],
+    uploads: [
+      { instrument: 'balance', server: 'https://eln.example.org', files: 2, bytes: 10, since: NOW - 30_000 },
+      { instrument: 'retired', server: 'https://eln.example.org', files: 3, bytes: 10, since: NOW - 45_000 },
+    ],
   };
 
   const clock = { now: () => NOW, monotonic: () => 0, sleep: () => new Promise<void>(() => undefined) };
@@ -178,6 +183,10 @@ describe('/metrics', () => {
       labfeed_oldest_waiting_seconds: 60,
       'labfeed_last_file_age_seconds{instrument="balance"}': 90,
       labfeed_journal_bytes: 4096,
+      labfeed_uploads_waiting: 5,
+      labfeed_uploads_oldest_waiting_seconds: 45,
+      labfeed_spool_bytes: 2048,
+      labfeed_spool_max_bytes: 1e10,
       'labfeed_alarm{kind="silence",instrument="balance"}': 1,
       'labfeed_alarm{kind="auth",instrument=""}': 1,
       'labfeed_folder_up{instrument="balance"}': 1,

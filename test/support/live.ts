@@ -10,6 +10,7 @@ export const someLive = (changes: Partial<Live> = {}): Live => ({
   page: undefined,
   problems: [],
   refused: undefined,
+  spool: undefined,
   notebook: {
     url: 'https://eln.example.org',
     gate: { kind: 'open', perSecond: 10 },

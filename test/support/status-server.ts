@@ -21,6 +21,7 @@ export const someLive = (changes: Partial<Live> = {}): Live => ({
   problems: [],
   refused: undefined,
   notebook: { url: 'https://eln.example.org', gate: { kind: 'open', perSecond: 10 }, requests: [] },
+  spool: undefined,
   instruments: [],
   alarms: [],
   ...changes,

@@ -37,6 +37,7 @@ const run = (some: Partial<KnownRun> = {}): KnownRun => ({
   addedAt: NOW - 60_000,
   updatedAt: NOW - 50_000,
   nextStep: 'nothing to do: the run is filed',
+  attachments: [],
   ...some,
 });
 
@@ -61,6 +62,7 @@ const about = (some: Partial<Evidence> = {}) =>
     journal: true,
     isJournal: false,
     daemon: { running: true, gate: { kind: 'open', perSecond: 10 } },
+    uploads: { url: 'https://eln.example.org', instruments: ['nanodrop'] },
     servers: [{ url: 'https://eln.example.org', dialect: 'elabftw', halted: undefined, spares: [] }],
     ...some,
   });
@@ -273,4 +275,17 @@ test('a file that was rewritten with its size and time restored is not promised 
   const { text, hint } = about({ ...changed, isUntouched: true }).answer;
   expect(text).toContain('its content changed after run 3; its size and modification time are as before');
   expect(hint).toContain('touch FILE');
+});
+
+test('a filed run says which of its raw files are attached, and why others are not', () => {
+  const file = { n: 1, kind: 'raw', name: 'a.csv', sha256: 'aaa', upload: undefined, isRefused: false } as const;
+  const waiting = { ...file, reason: undefined };
+  const shown = (changes: Partial<KnownRun>) => all(about({ runs: [run({ attachments: [waiting], ...changes })] }));
+  expect(shown({})).toContain('its raw file a.csv waits to be attached');
+  expect(shown({ attachments: [{ ...waiting, upload: 8 }] })).toContain('its raw file a.csv is attached');
+  const refused = { ...file, isRefused: true, reason: 'the raw file a.csv is not attached: too large' };
+  expect(shown({ attachments: [refused] })).toContain('the raw file a.csv is not attached: too large');
+  expect(shown({ server: 'https://old.example.org' })).toContain(
+    'waits to be attached: the run was filed at https://old.example.org, which is not the configured notebook → set `notebook.url` back',
+  );
 });

@@ -6,7 +6,7 @@ import { BacklogChoices, RunChoices } from './decisions.js';
 import { InstrumentList } from './instruments.js';
 import { Ago, Facts, Hint, Lines, Now, Reason, RunLink, ServerLink, StateChip, Table, ViewTitle } from './parts.js';
 import { runsHref } from './route.js';
-import { describeNotebook, type Health, totalsOf } from './summary.js';
+import { describeNotebook, describeUploads, type Health, totalsOf } from './summary.js';
 
 interface OverviewProps {
   state: PageState | undefined;
@@ -161,6 +161,7 @@ function QueuePanel({ state }: { state: PageState }) {
           facts={[
             ['In progress', inProgress === 0 ? 'no runs' : plural(inProgress, 'run')],
             ['Oldest', oldestAt === undefined ? undefined : `waiting for ${formatDuration(now - oldestAt)}`],
+            ['Raw files to attach', describeUploads(state, now)],
             ['Files not ready yet', notReady === 0 ? 'none' : formatCount(notReady)],
             ['Notebook', <ServerLink url={url}>{url}</ServerLink>],
             ['Dialect', state.overview.servers.find((server) => server.url === url)?.dialect],

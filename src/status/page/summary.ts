@@ -2,6 +2,7 @@ import type { LimiterState, LiveAlarm, LiveInstrument } from '../../live.js';
 import {
   asSentence,
   capitalize,
+  formatBytes,
   formatClock,
   formatCount,
   formatDay,
@@ -9,6 +10,7 @@ import {
   joinWords,
   plural,
 } from '../../text.js';
+import { totalUploads } from '../../uploads.js';
 import type { InstrumentSummary, PageState } from '../api.js';
 
 /** What the page derives from the state: counts, and the sentences that describe them. No DOM is needed here. */
@@ -111,6 +113,16 @@ export function totalsOf({ overview: { instruments }, live }: PageState) {
     backlogs: instruments.filter(({ asked }) => asked > 0).length,
     oldestAt: oldest.length === 0 ? undefined : Math.min(...oldest),
   };
+}
+
+/** The raw files that wait to be attached; undefined if there are none. */
+export function describeUploads({ overview, live }: PageState, now: number): string | undefined {
+  const total = totalUploads(overview.uploads);
+  if (!total) return undefined;
+  const limit = live.spool
+    ? `, copies take ${formatBytes(live.spool.bytes)} of ${formatBytes(live.spool.maxBytes)}`
+    : '';
+  return `${formatCount(total.files)}, the oldest for ${formatDuration(Math.max(1000, now - total.since))}${limit}`;
 }
 
 /** Whether requests are sent, and if not, why and until when: a headline and an explanation. */
