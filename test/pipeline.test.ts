@@ -19,8 +19,10 @@ import type { Journal } from '../src/journal/journal.js';
 import { createLog } from '../src/log.js';
 import type { NewRun, RunChange } from '../src/outbox.js';
 import { createDelivery, createIntake, type Intake } from '../src/pipeline.js';
+import { Spool } from '../src/spool.js';
 import { standInFor } from '../src/watch/identify.js';
 import { createActivity } from '../src/watch/intake.js';
+import { createRawFiles, type RawFiles } from '../src/watch/raw-files.js';
 import { directReader } from './support/direct-reader.js';
 import { type FakeNotebook, fakeNotebook } from './support/fake-notebook.js';
 import { contextOf, see } from './support/filing.js';
@@ -42,6 +44,8 @@ describe('intake', () => {
     readonly intake: Intake;
     /** Every run that was handed over, in order. */
     readonly added: NewRun[];
+    /** The files whose plots were drawn. */
+    readonly drawn: string[];
     readonly logged: { readonly msg: string; readonly files?: number }[];
     wakeUps(): number;
     waiting(): number;
@@ -51,7 +55,11 @@ describe('intake', () => {
   }
 
   /** One instrument with a real folder and the real journal in memory. */
-  function setUp(settings = 'existing: ingest', changes: (journal: Journal) => Partial<Journal> = () => ({})) {
+  function setUp(
+    settings = 'existing: ingest',
+    changes: (journal: Journal) => Partial<Journal> = () => ({}),
+    rawFiles?: (journal: Journal) => RawFiles,
+  ) {
     const folder = tempFolder();
     const config = join(folder, 'labfeed.yaml');
     const quiet = settings.includes('quiet') ? '' : 'ready: { quiet: 1ms },';
@@ -66,10 +74,19 @@ describe('intake', () => {
     };
     const activity = createActivity(instrument, systemClock);
     const logged: Scene['logged'] = [];
+    const drawn: string[] = [];
+    const reader = directReader(instrument, journal.outbox.id);
     let wakeUps = 0;
     const intake = createIntake(instrument, {
       journal: { ...journal, outbox: { ...journal.outbox, add }, ...changes(journal) },
-      reader: directReader(instrument, journal.outbox.id),
+      reader: {
+        ...reader,
+        read(file, nowMs, options) {
+          if (options?.isPlotted) drawn.push(file.path);
+          return reader.read(file, nowMs, options);
+        },
+      },
+      rawFiles: rawFiles?.(journal),
       activity,
       claims: { isClaimed: () => false, isOthers: () => false },
       observer: {},
@@ -90,6 +107,7 @@ describe('intake', () => {
       journal,
       intake,
       added,
+      drawn,
       logged,
       wakeUps: () => wakeUps,
       waiting: () => activity.live().waiting.files,
@@ -113,6 +131,59 @@ describe('intake', () => {
     await scene.intake.start();
     await eventually(() => expect(scene.waiting()).toBe(0));
   };
+
+  const spooling =
+    (isPlotted: boolean, isWanted = true) =>
+    (journal: Journal) =>
+      createRawFiles({
+        spool: new Spool(join(tempFolder(), 'spool')),
+        maxBytes: 10_000_000,
+        isPlotted,
+        isWanted: async () => isWanted,
+        isNeeded: journal.outbox.uploads.needs,
+      });
+
+  test('the plot of each file of a backlog is drawn once', async () => {
+    const scene = setUp('existing: ingest', undefined, spooling(true));
+    scene.write(...names(5));
+    await start(scene);
+    await scene.scan();
+    await scene.scan(true);
+    expect(scene.drawn).toHaveLength(5);
+    expect(scene.added.map(({ plot }) => plot?.name).sort()).toEqual(
+      names(5).map((name) => name.replace('.csv', '-plot.png')),
+    );
+  });
+
+  test('a large file is drawn once, too', async () => {
+    const scene = setUp('existing: ingest', undefined, spooling(true));
+    const rows = Array.from({ length: 20_000 }, (_, n) => `${n},${n % 7}.25`);
+    scene.write(['large.csv', `Time (s),Weight (mg)\n${rows.join('\n')}\n`]);
+    await start(scene);
+    expect(scene.drawn).toHaveLength(1);
+    expect(scene.added[0]?.plot).toMatchObject({ name: 'large-plot.png', sha256: expect.stringMatching(/^\w{64}$/) });
+  });
+
+  test.each([
+    ['nothing is attached', undefined],
+    ['the notebook takes no files', spooling(true, false)],
+    ['the mapping has `plot: never`', spooling(false)],
+  ])('where %s, no plot is drawn', async (_, rawFiles) => {
+    const scene = setUp('existing: ingest', undefined, rawFiles);
+    scene.write(...names(2));
+    await start(scene);
+    expect(scene.added).toHaveLength(2);
+    expect(scene.drawn).toEqual([]);
+    expect(scene.added.map(({ plot }) => plot)).toEqual([undefined, undefined]);
+  });
+
+  test('a secret that only the plot shows reaches neither the journal nor the notebook', async () => {
+    const settings = 'existing: ingest, comments: { readings: none }, experiment: { body: "<p>x</p>" }';
+    const scene = setUp(settings, undefined, spooling(true));
+    scene.write(['secret.csv', 'Sample,Weight (mg)\nK3Y-0123456789,1.5\nB,2.5\n']);
+    await start(scene);
+    expect(await scene.journal.outbox.count()).toEqual({ quarantined: 1 });
+  });
 
   test.each([
     ['skip', 1],

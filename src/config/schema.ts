@@ -154,7 +154,7 @@ const experimentSchema = z
       plot: plotSchema
         .optional()
         .describe(
-          'The plot of the readings: auto (chosen by the columns), never, or its columns and kind. Default: auto.',
+          'The plot of the readings, shown in the body on eLabFTW: auto (chosen by the columns), never, or its columns and kind. Default: auto.',
         ),
       fields: z
         .record(text('the name of a field'), fieldSchema, {
