@@ -200,6 +200,18 @@ export interface Draft {
   readonly tags: readonly string[];
   readonly extras?: Extras | undefined;
   readonly comments: readonly string[];
+  /** What is sent instead if the raw file is attached: many readings are then only summarised. */
+  readonly attached?: DraftVariant | undefined;
+}
+
+/** The parts of a draft that depend on whether the raw file is attached. */
+export interface DraftVariant {
+  readonly body: string;
+  /** Where the plot belongs in this body. */
+  readonly plotAt: number;
+  readonly comments: readonly string[];
+  /** What the file has and these do not. */
+  readonly omits: readonly string[];
 }
 
 /** The same words in commands, page and metrics. `waiting`: the file has not settled and is not in the journal yet. */

@@ -143,7 +143,7 @@ export type UploadChange =
   /** The file was certainly not attached. */
   | { readonly kind: 'notUploaded'; readonly n: number }
   | ({ readonly kind: 'uploaded'; readonly n: number; readonly upload: number; readonly found: boolean } & BodyChange)
-  /** It will not be attached; the run is done nevertheless. */
+  /** It will not be attached; the run is done nevertheless. If its readings were only summarised, it gets them all. */
   | ({ readonly kind: 'uploadRefused'; readonly n: number } & UploadProblem & BodyChange)
   | ({ readonly kind: 'uploadPostponed'; readonly n: number; readonly dueAt: number } & UploadProblem)
   /** A surplus plot is gone. */
@@ -389,7 +389,7 @@ export interface SurplusComment {
 export type StoredParts = Partial<Readonly<Record<'title' | 'date' | 'body', string>>>;
 
 /** What a run's file was read as before it was read again. */
-interface EarlierDraft extends Omit<Draft, 'comments'> {
+interface EarlierDraft extends Omit<Draft, 'comments' | 'attached'> {
   readonly stored: StoredParts;
   /** Whether the notebook had all of it; if not, a PATCH of it may have been applied, perhaps in part. */
   readonly written: boolean;
@@ -411,7 +411,7 @@ export interface OpenRun {
   /** Whether a person said that this experiment is the run's, whatever it contains. */
   readonly adopted: boolean;
   readonly attempts: number;
-  readonly draft: Omit<Draft, 'comments'>;
+  readonly draft: Omit<Draft, 'comments' | 'attached'>;
   /** Of the draft, once it was written. */
   readonly stored: StoredParts;
   /** Oldest first. */

@@ -163,6 +163,10 @@ function trialAsText(trial: Trial, asHtml: boolean): string {
       `comment ${index + 1} of ${comments.length}, ${size(text)}`,
       indent(terminalText(text)),
     ]),
+    ...(draft.attached?.comments ?? []).flatMap((text) => [
+      'instead of these comments, where the raw file is attached (eLabFTW)',
+      indent(terminalText(text)),
+    ]),
   ].join('\n');
 }
 

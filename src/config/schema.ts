@@ -180,7 +180,7 @@ const commentsSchema = z
         .enum(['auto', 'table', 'lines', 'each', 'summary', 'none'])
         .default('auto')
         .describe(
-          'How readings become comments: as aligned tables, one line each, one comment each, as a summary, or not at all. auto: lines, which read well in every font.',
+          'How readings become comments: as aligned tables, one line each, one comment each, as a summary, or not at all. auto: lines, which read well in every font, or one summary of more than 200 lines if the raw file is attached.',
         ),
       text: text('a template').optional().describe('A Liquid template for the comment, used instead of readings.'),
       maxBytes: size()

@@ -7,8 +7,8 @@ import { decodeEntities } from '../text.js';
 import { type ExperimentRecord, type Filing, gracePeriodMs, NotYetError } from './context.js';
 import { sendEdit } from './failures.js';
 
-type Description = Omit<Draft, 'comments'> & { readonly stored?: StoredParts };
-type Part = keyof Omit<Draft, 'comments' | 'extras'>;
+type Description = Omit<Draft, 'comments' | 'attached'> & { readonly stored?: StoredParts };
+type Part = keyof Omit<Draft, 'comments' | 'extras' | 'attached'>;
 
 const PARTS: readonly Part[] = ['title', 'date', 'body', 'tags'];
 

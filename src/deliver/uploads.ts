@@ -126,8 +126,9 @@ async function isWanted({ instrument }: RunUploads, { context, instruments }: De
   return dialect === 'elabftw' && !instruments.dropped.includes(instrument);
 }
 
-async function drop(run: RunUploads, { context, uploaded }: Delivery): Promise<void> {
+async function drop(run: RunUploads, { context, uploaded, wakeDelivery }: Delivery): Promise<void> {
   await context.outbox.uploads.record(run.run, { kind: 'uploadsDropped' });
+  wakeDelivery();
   for (const file of run.files) if (file.isOpen) await uploaded(file);
 }
 
@@ -141,11 +142,11 @@ type Attempt = Delivery & {
 /** One file, with everything that follows from a failure. False if it is tried again later. */
 async function attach(file: PlannedUpload, attempt: Attempt): Promise<boolean> {
   const { run, context, uploaded, log } = attempt;
-  let isBodyChanged = false;
+  let isAmended = false;
   const record = async (change: UploadChange): Promise<void> => {
     await context.outbox.uploads.record(run.run, change);
-    isBodyChanged = 'body' in change;
-    if (isBodyChanged) attempt.wakeDelivery();
+    isAmended = 'body' in change || change.kind === 'uploadRefused';
+    if (isAmended) attempt.wakeDelivery();
   };
   const { n, name, reason } = file;
   const fields = { run: run.run, instrument: run.instrument, experiment: run.experiment, file: name };
@@ -179,8 +180,8 @@ async function attach(file: PlannedUpload, attempt: Attempt): Promise<boolean> {
     log.warn({ ...fields, ...failed }, 'file not attached');
   }
   await uploaded(file);
-  // The other files follow when the notebook has the new body.
-  return !isBodyChanged;
+  // The other files follow when the notebook has the new body and comments.
+  return !isAmended;
 }
 
 const refusal = (name: string, why: string): string => `the raw file ${name} is not attached: ${why}`;

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { NewAttachment, NewPlot, RunUploads, UploadChange, UploadScope, Uploads } from '../outbox.js';
 import type { WaitingUploads } from '../uploads.js';
 import { addHistory, type Connection, flag, nullable, parseRow, parseRows, part } from './database.js';
+import { amendDone } from './drafts.js';
 import type { Store } from './store.js';
 
 /** The attachments of the outbox half. A row is due once its run is done: a trigger sees to that. */
@@ -100,13 +101,13 @@ function applyChange(db: Connection, run: number, change: UploadChange, at: numb
       db.run`
         UPDATE attachments SET upload = ${change.upload}, due_at = NULL, reason = NULL,
           image = ifnull(${change.image ?? null}, image) WHERE run = ${run} AND n = ${change.n}`;
-      return noteWithBody(db, run, change, at);
+      return noteAmended(db, run, change, at);
     case 'uploadRefused':
       db.run`
         UPDATE attachments SET refused = 1, due_at = NULL, reason = ${change.reason}, image = NULL
           WHERE run = ${run} AND n = ${change.n}`;
       if (isRaw(db, run, change.n)) setReason(db, run, change, at);
-      return noteWithBody(db, run, change, at);
+      return noteAmended(db, run, change, at);
     case 'uploadPostponed': {
       // Once for the same reason: an outage can last for a week.
       const isNew = !db.exists`
@@ -127,7 +128,8 @@ function applyChange(db: Connection, run: number, change: UploadChange, at: numb
       db.run`
         UPDATE attachments SET refused = 1, due_at = NULL, reason = ${NOT_WANTED} WHERE run = ${run} AND upload IS NULL
           AND refused = 0 AND run IN (SELECT run FROM attachments WHERE upload IS NOT NULL)`;
-      return db.run`DELETE FROM attachments WHERE run = ${run} AND upload IS NULL AND refused = 0`;
+      db.run`DELETE FROM attachments WHERE run = ${run} AND upload IS NULL AND refused = 0`;
+      return amendDone(db, run);
   }
 }
 
@@ -147,7 +149,7 @@ export function dropAddition(db: Connection, run: number): void {
       AND NOT EXISTS (SELECT 1 FROM drafts WHERE run = ${run} AND instr(body, image) > 0)`;
 }
 
-function noteWithBody(
+function noteAmended(
   db: Connection,
   run: number,
   { body, image: _, ...change }: Extract<UploadChange, { kind: 'uploaded' | 'uploadRefused' }>,
@@ -155,20 +157,8 @@ function noteWithBody(
 ): void {
   const { kind, ...detail } = change;
   addHistory(db, run, at, kind, isRaw(db, run, change.n) ? detail : { ...detail, isPlot: true });
-  // While the run is on its way, its delivery already has the text that it will write.
-  if (body !== undefined && db.exists`SELECT 1 FROM runs WHERE id = ${run} AND step = 'done'`)
-    replaceBody(db, run, body);
-}
-
-/** The body is then written to the notebook like that of a new reading: not if a person changed it there meanwhile. */
-function replaceBody(db: Connection, run: number, body: string): void {
-  db.run`
-    INSERT INTO earlier_drafts (run, title, date, body, tags, extras, written, stored, addition)
-      SELECT run, title, date, body, tags, extras, step IN ('described', 'done'), stored, 1 FROM drafts JOIN runs
-      ON runs.id = run WHERE run = ${run}`;
-  db.run`UPDATE drafts SET body = ${body}, stored = NULL WHERE run = ${run}`;
-  db.run`
-    UPDATE runs SET step = 'created', attempts = 0, due_at = 0 WHERE id = ${run} AND step IN ('described', 'done')`;
+  // Somebody who locked, deleted or rewrote the experiment gets no more comments.
+  if (!('failure' in change && change.failure === 'conflict')) amendDone(db, run, body);
 }
 
 /** A run without its plot is complete. */
@@ -239,6 +229,13 @@ function dropPlots(db: Connection, run: number, except: string): void {
 function showAt(db: Connection, run: number, at: number, body: string): string {
   const image = db.value<string>`SELECT image FROM attachments WHERE run = ${run} AND kind = 'plot'`;
   return image ? body.slice(0, at) + image + body.slice(at) : body;
+}
+
+/** Whether the raw files of a run are attached, as far as known: `attachments` counts if none of the run are known. */
+export function areAttachable(db: Connection, run: number, attachments: readonly NewAttachment[] = []): boolean {
+  const known = db.values<number>`SELECT refused FROM attachments WHERE run = ${run} AND kind = 'raw'`;
+  if (known.length > 0) return !known.includes(1);
+  return attachments.length > 0 && attachments.every(({ problem }) => problem === undefined);
 }
 
 /** A later journal, or a person, may have attached the files: they are looked for before they are uploaded. */

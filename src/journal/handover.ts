@@ -4,8 +4,9 @@ import { explain, explainProblem } from '../errors.js';
 import { erasedCopy, type RunIdentity, referenceOf, refilingsOf, withoutJournalId } from '../markers.js';
 import { type Draft, STAND_IN } from '../model.js';
 import type { Added, ContentKey, Drift, Handover, Match, NewRun, Reading, UnreadRun } from '../outbox.js';
-import { addAttachments, putPlot } from './attachments.js';
-import { addHistory, type Connection, flag, parseRows } from './database.js';
+import { addAttachments, areAttachable, putPlot } from './attachments.js';
+import { addHistory, type Connection, parseRows } from './database.js';
+import { chooseVariant, type Filed, putDraft, replaceDraft } from './drafts.js';
 import { compareShape, recordShape } from './drift.js';
 import type { Store } from './store.js';
 
@@ -174,15 +175,24 @@ function addOrReplace(
   if (found || judgement.accepted || drift) recordShape(db, id, judgement, shaped?.shape, at);
   if (drift?.held) db.run`UPDATE runs SET reason = ${heldReason(id, drift)} WHERE id = ${id}`;
   if (draft && run.attachments) addAttachments(db, id, run.attachments);
-  if (draft && found) replaceDraft(db, id, withPlot(db, id, run, draft), omits);
-  else if (draft) putDraft(db, id, run.plot?.name === undefined ? draft : withPlot(db, id, run, draft), omits);
+  if (draft && found) replaceDraft(db, id, toFile(db, id, run, draft, omits));
+  else if (draft) putDraft(db, id, toFile(db, id, run, draft, omits));
   return { ...content, run: id, outcome: failure ? PARKED[failure] : 'queued', drift };
 }
 
-const withPlot = (db: Connection, id: number, { plot }: NewRun, draft: Draft): Draft => ({
-  ...draft,
-  body: putPlot(db, id, plot, draft.body),
-});
+/** What is filed of this reading: briefly if the raw files are attached, with the plot if it is known. */
+function toFile(
+  db: Connection,
+  id: number,
+  { plot, attachments }: NewRun,
+  read: Draft,
+  omits: Reading['omits'],
+): Filed {
+  const filed = chooseVariant(read, omits, () => areAttachable(db, id, attachments));
+  const { draft, plotAt } = filed;
+  const placed = plot && plotAt !== undefined ? { ...plot, at: plotAt } : plot;
+  return { ...filed, draft: { ...draft, body: putPlot(db, id, placed, draft.body) } };
+}
 
 const PARKED = { file: 'quarantined', drift: 'held' } as const;
 
@@ -226,66 +236,6 @@ function putRun(
       WHERE parked = 'quarantined' OR (parked = 'held' AND failure = 'drift') RETURNING id`;
 }
 
-/** Stores what the file of a new run reads as. */
-function putDraft(db: Connection, run: number, draft: Draft, omits: Reading['omits']): void {
-  writeDraft(db, run, draft, omits);
-  for (const [index, text] of draft.comments.entries())
-    db.run`INSERT INTO comments (run, n, text) VALUES (${run}, ${index + 1}, ${text})`;
-}
-
-function writeDraft(db: Connection, run: number, draft: Draft, omits: Reading['omits']): void {
-  const { title, date, body, tags, extras } = draft;
-  db.run`
-    INSERT OR REPLACE INTO drafts (run, title, date, body, tags, extras, omits)
-      VALUES (${run}, ${title}, ${date}, ${body}, ${JSON.stringify(tags)}, ${extras ? JSON.stringify(extras) : null},
-      ${omits ? JSON.stringify(omits) : null})`;
-}
-
-/**
- * Stores what the file reads as now. Earlier readings that the notebook has, or may have, are kept until the run is
- * finished: delivery needs them to recognise what a person changed.
- */
-function replaceDraft(db: Connection, run: number, draft: Draft, omits: Reading['omits']): void {
-  const { comments } = draft;
-  db.run`
-    INSERT INTO earlier_drafts (run, title, date, body, tags, extras, written, stored)
-      SELECT run, title, date, body, tags, extras, step IN ('described', 'done'), stored FROM drafts JOIN runs
-      ON runs.id = run WHERE run = ${run} AND step <> 'pending'`;
-  writeDraft(db, run, draft, omits);
-  // It was described by the earlier reading: that is read back, and replaced unless a person changed it.
-  db.run`UPDATE runs SET step = 'created' WHERE id = ${run} AND step IN ('described', 'done')`;
-  dropComments(db, run, comments);
-  for (const [index, text] of comments.entries()) putComment(db, run, index + 1, text);
-}
-
-/** `sent`: whether a POST of it may have been sent. */
-const sentRow = z.object({ n: z.number(), text: z.string(), comment: z.number().nullable(), sent: flag });
-
-/** Moves texts that the notebook may have to the earlier ones, and sets surplus comments aside. */
-function dropComments(db: Connection, run: number, texts: readonly string[]): void {
-  const rows = db.rows`
-    SELECT n, text, comment, intent_at IS NOT NULL OR comment IS NOT NULL AS sent FROM comments
-      WHERE run = ${run}`;
-  for (const { n, text, comment, sent } of parseRows(sentRow, rows)) {
-    if (sent && texts[n - 1] !== text)
-      db.run`INSERT INTO earlier_comments (run, n, text) VALUES (${run}, ${n}, ${text})`;
-    if (n <= texts.length) continue;
-    db.run`UPDATE earlier_comments SET comment = ${comment} WHERE run = ${run} AND n = ${n}`;
-    db.run`DELETE FROM comments WHERE run = ${run} AND n = ${n}`;
-  }
-}
-
-function putComment(db: Connection, run: number, n: number, text: string): void {
-  const changed = db.run`UPDATE comments SET text = ${text} WHERE run = ${run} AND n = ${n}`;
-  if (changed.changes > 0) return;
-  // One that was set aside keeps its id; if that is unknown, it is looked for before it is posted.
-  const restored = db.run`
-    INSERT INTO comments (run, n, text, comment, intent_at)
-      SELECT run, n, ${text}, comment, CASE WHEN comment IS NULL THEN 0 END FROM earlier_comments
-      WHERE run = ${run} AND n = ${n} LIMIT 1`;
-  if (restored.changes === 0) db.run`INSERT INTO comments (run, n, text) VALUES (${run}, ${n}, ${text})`;
-}
-
 /** The done run that a person wants remapped from this file takes the new reading. */
 function revise(
   db: Connection,
@@ -312,11 +262,11 @@ function revise(
       WHERE id = ${id}`;
   // The bytes are the same, so what is attached stays. A run that was filed without its files gets them now.
   if (run.attachments) addAttachments(db, id, run.attachments);
-  const shown = withPlot(db, id, run, draft);
-  const isSame = isSameDraft(db, id, shown);
-  if (!isSame) replaceDraft(db, id, shown, omits);
+  const filed = toFile(db, id, run, draft, omits);
+  const isSame = isSameDraft(db, id, filed);
+  if (!isSame) replaceDraft(db, id, filed);
   // A run that an older version filed can be proved to be complete after it was read again.
-  else db.run`UPDATE drafts SET omits = ${omits ? JSON.stringify(omits) : null} WHERE run = ${id}`;
+  else db.run`UPDATE drafts SET omits = ${filed.omits ? JSON.stringify(filed.omits) : null} WHERE run = ${id}`;
   noteRemap(db, id, at, isSame ? 'remapUnchanged' : 'remapped', null);
   return { ...added, outcome: isSame ? 'unchanged' : 'revised' };
 }
@@ -324,7 +274,8 @@ function revise(
 const NOT_REMAPPED = 'it was not remapped and stays as it was filed';
 
 /** The journal's id in the origin line does not count: a run that an older version filed is not updated for it. */
-function isSameDraft(db: Connection, run: number, { title, date, body, tags, extras, comments }: Draft): boolean {
+function isSameDraft(db: Connection, run: number, { draft }: Filed): boolean {
+  const { title, date, body, tags, extras, comments } = draft;
   const before = db.row<Record<'title' | 'date' | 'body' | 'tags' | 'extras', string>>`
     SELECT title, date, body, tags, ifnull(extras, '') AS extras FROM drafts WHERE run = ${run}`;
   const texts = db.values<string>`SELECT text FROM comments WHERE run = ${run} ORDER BY n`;

@@ -324,4 +324,6 @@ export const MIGRATIONS: readonly string[] = [
   `,
   // The oldest upload that waits is looked for every second.
   'CREATE INDEX attachments_waiting ON attachments (run) WHERE due_at IS NOT NULL;',
+  // What is filed instead if the raw file is not attached after all: body, comments and omits, as JSON.
+  'ALTER TABLE drafts ADD COLUMN unattached TEXT;',
 ];

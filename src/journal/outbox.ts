@@ -23,6 +23,7 @@ import {
   storedParts,
   textList,
 } from './database.js';
+import { amendDone } from './drafts.js';
 import { createHandover } from './handover.js';
 import { addPostponement, createUpkeep } from './maintenance.js';
 import type { Store } from './store.js';
@@ -241,7 +242,8 @@ function updateRun(db: Connection, run: number, change: RunChange, at: number): 
     case 'finished':
       db.run`
         UPDATE runs SET step = 'done', failure = NULL, reason = NULL, updated_at = ${at} WHERE id = ${run}`;
-      return db.run`DELETE FROM earlier_drafts WHERE run = ${run}`;
+      db.run`DELETE FROM earlier_drafts WHERE run = ${run}`;
+      return amendDone(db, run);
     case 'postponed':
       return db.run`
         UPDATE runs SET attempts = attempts + 1, due_at = ${change.dueAt}, failure = ${change.failure}, reason =

@@ -158,8 +158,8 @@ function copyRun(
       iif(${Number(hasDraft)}, NULL, ${'refiled, but its file has not been seen since'}), ${at}, ${at} FROM runs
       WHERE id = ${id}`;
   db.run`
-    INSERT INTO drafts (run, title, date, body, tags, extras, omits)
-      SELECT ${as}, title, date, body, tags, extras, omits FROM drafts WHERE run = ${id}`;
+    INSERT INTO drafts (run, title, date, body, tags, extras, omits, unattached)
+      SELECT ${as}, title, date, body, tags, extras, omits, unattached FROM drafts WHERE run = ${id}`;
   copyAttachments(db, id, as);
   if (hasDraft) db.run`INSERT INTO comments (run, n, text) SELECT ${as}, n, text FROM comments WHERE run = ${id}`;
 }

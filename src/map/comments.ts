@@ -53,6 +53,19 @@ export function makeComments({ record, file, options, text }: CommentSources): C
   return { comments, allRowsIn: 'comments', holds: new Set(tables), isTemplate: false };
 }
 
+/** With more lines than this, the comments are only a summary if the raw file is attached. */
+const MAX_LINES = 200;
+
+/** The comment that replaces these if the raw file is attached; undefined if they stay as they are. */
+export function makeBrief(
+  { comments, allRowsIn }: Comments,
+  { record, file, options }: CommentSources,
+): string | undefined {
+  if (options.readings !== 'auto' || allRowsIn !== 'comments') return undefined;
+  const lines = comments.reduce((sum, text) => sum + text.split('\n').length, 0);
+  return lines <= MAX_LINES ? undefined : summarise(record, file, options.maxBytes - MARK_BYTES, 'attached file');
+}
+
 /** A line that was cut ends with "…". One that happens to end like that is in the file as well. */
 const isUncut = (comments: readonly string[]): boolean => !comments.some((comment) => /…$/m.test(comment));
 
@@ -239,20 +252,21 @@ function packText(text: string, { maxBytes, maxParts }: Limits): string[] | unde
 }
 
 /** A summary of all readings that names the raw file. */
-function summarise(record: FileRecord, file: SourceFile, maxBytes: number): string {
+function summarise(record: FileRecord, file: SourceFile, maxBytes: number, where = 'raw file'): string {
   const source = [
     `Summary of ${describeSource({ ...file, name: truncateBytes(singleLine(file.name), 300) })}`,
     `sha256:${file.sha256}`,
   ];
-  const lines = record.tables.length > 0 ? record.tables.flatMap(summariseTable) : summariseFacts(record);
+  const lines =
+    record.tables.length > 0 ? record.tables.flatMap((table) => summariseTable(table, where)) : summariseFacts(record);
   return keepLines([...source, ...lines], maxBytes);
 }
 
-function summariseTable(table: Table): string[] {
+function summariseTable(table: Table, where: string): string[] {
   const size = `${plural(table.count, 'row')}, ${plural(table.columns.length, 'column')}`;
   return [
     '',
-    singleLine(`${table.name}: ${size}; all rows are in the raw file`),
+    singleLine(`${table.name}: ${size}; all rows are in the ${where}`),
     ...summariseColumns(table, 'all columns').rows.map(summaryLine),
   ];
 }

@@ -4,7 +4,7 @@ import { isProvisional } from '../markers.js';
 import type { Draft, ExtraField, Extras, FileRecord, Value } from '../model.js';
 import { escapeHtml, formatDay, singleLine } from '../text.js';
 import { makeBody } from './body.js';
-import { makeComments } from './comments.js';
+import { makeBrief, makeComments } from './comments.js';
 import { type Held, omissionsOf } from './omissions.js';
 import {
   createInput,
@@ -15,6 +15,7 @@ import {
   type TemplateInput,
   TemplateValue,
 } from './scope.js';
+import type { RowsLocation } from './tables.js';
 import type { TemplateError } from './template-errors.js';
 import {
   compileTemplates,
@@ -32,6 +33,8 @@ export interface MapperOptions {
   readonly comments: CommentOptions;
   /** The id of the journal, for the origin line. */
   readonly journal?: string | undefined;
+  /** Whether the raw file is attached, where the notebook takes it. Default: no. */
+  readonly attach?: 'auto' | 'never' | undefined;
   /** Reads dates in the mapping's formats. Default: ISO dates only. */
   readonly readDate?: ReadDate;
 }
@@ -53,7 +56,7 @@ type Mapper = (record: FileRecord, file: SourceFile, nowMs: number) => Mapped;
 
 /** Throws a TemplateError if a template has a mistake. */
 export function createMapper(options: MapperOptions): Mapper {
-  const { instrument, experiment, comments, journal, readDate = readIsoOnly } = options;
+  const { instrument, experiment, comments, journal, attach, readDate = readIsoOnly } = options;
   const { templates, errors } = compileTemplates({ experiment, comments }, createEngines(readDate));
   if (errors[0]) throw errors[0];
   return (record, file, nowMs) => {
@@ -62,15 +65,21 @@ export function createMapper(options: MapperOptions): Mapper {
     const { date, dateFrom } = chooseDate(templates.date?.(input), record, file, readDate);
     const tags = cleanTags(templates.tags?.map((render) => render(input)) ?? [instrument]);
     const comment = renderNoting(templates.comment, input);
-    const made = makeComments({ record, file, options: comments, text: comment.text });
-    const { allRowsIn } = made;
-    input.scope[ROWS_LOCATION] = allRowsIn;
-    const template = renderNoting(templates.body, input);
-    const { body, plotAt, holds } = makeBody({ template: template.text, record, file, instrument, journal, allRowsIn });
-    const omits = omissionsOf(record, [holds, made.holds, template.holds, ...(made.isTemplate ? [comment.holds] : [])]);
+    const sources = { record, file, options: comments, text: comment.text };
+    const made = makeComments(sources);
+    const describe = (allRowsIn: RowsLocation, held: readonly Held[]) => {
+      input.scope[ROWS_LOCATION] = allRowsIn;
+      const template = renderNoting(templates.body, input);
+      const { holds, ...made } = makeBody({ template: template.text, record, file, instrument, journal, allRowsIn });
+      return { ...made, omits: omissionsOf(record, [holds, template.holds, ...held]) };
+    };
+    const held = [made.holds, ...(made.isTemplate ? [comment.holds] : [])];
+    const { body, plotAt, omits } = describe(made.allRowsIn, held);
+    const brief = attach === 'auto' ? makeBrief(made, sources) : undefined;
+    const attached = brief && { ...describe('file', []), comments: [brief] };
     const extras = makeExtras(experiment, templates.fields, input, file);
-    const draft = { title, date, body, tags, ...(extras && { extras }), comments: made.comments };
-    return { draft, dateFrom, omits, plotAt };
+    const optional = { ...(extras && { extras }), ...(attached && { attached }) };
+    return { draft: { title, date, body, tags, ...optional, comments: made.comments }, dateFrom, omits, plotAt };
   };
 }
 

@@ -29,7 +29,8 @@ export interface Mapping {
 }
 
 /** What a mapping needs of an instrument: plain data, which can be sent to a thread. */
-export type MappingOptions = Pick<Instrument, 'name' | 'parse' | 'experiment' | 'comments' | 'access'>;
+export type MappingOptions = Pick<Instrument, 'name' | 'parse' | 'experiment' | 'comments' | 'access'> &
+  Partial<Pick<Instrument, 'attach'>>;
 
 /** Throws a TemplateError if `checkMapping` finds a problem. `journal`: its id, for the origin line. */
 export function createMapping(instrument: MappingOptions, journal?: string): Mapping {

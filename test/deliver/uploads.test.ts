@@ -542,3 +542,114 @@ test.each([
   expect(uploads()).toEqual([]);
   expect(reasonOf(run)).toMatch(new RegExp(`not attached: experiment \\d+ is ${state}`));
 });
+
+/** A run whose readings are only summarised if its raw file is attached. */
+async function fileBriefly(scene: Awaited<ReturnType<typeof setUp>>, attachments = [attachment('a')]): Promise<number> {
+  const { journal, context, bytes } = scene;
+  const run = newRun('a', { attachments });
+  for (const { sha256: key, name } of attachments) bytes.set(key, name.replace('.csv', ''));
+  const draft = draftOf('a', run, ['rows 1 to 3', 'rows 4 to 6', 'rows 7 to 9']);
+  const attached = { body: draft.body, plotAt: 0, comments: ['summary'], omits: ['9 rows'] };
+  const { run: id } = await take(journal, run, { ...draft, attached });
+  await deliver(await journal.outbox.load(id), context);
+  return id;
+}
+
+const commentsIn = ({ notebook }: Awaited<ReturnType<typeof setUp>>): string[] =>
+  [...notebook.experiments.values()].flatMap(({ comments }) =>
+    [...comments.values()].map((text) => text.split('\n')[0] ?? ''),
+  );
+
+const ALL_ROWS = ['rows 1 to 3', 'rows 4 to 6', 'rows 7 to 9'];
+
+test('many readings are only summarised if the raw file is attached', async () => {
+  const scene = await setUp();
+  await fileBriefly(scene);
+  await scene.attempt();
+  expect(scene.uploads()).toHaveLength(1);
+  expect(commentsIn(scene)).toEqual(['summary']);
+  expect(await scene.journal.outbox.count()).toEqual({ done: 1 });
+});
+
+test.each<[string, Partial<NewAttachment>[]]>([
+  ['has none', []],
+  ['cannot be kept', [{ sha256: '', problem: 'no room' }]],
+])('all readings are filed at once if the raw file %s', async (_, changes) => {
+  const scene = await setUp();
+  await fileBriefly(
+    scene,
+    changes.map((change) => attachment('a', change)),
+  );
+  expect(commentsIn(scene)).toEqual(ALL_ROWS);
+});
+
+test('all readings are filed if the raw file is refused, and a remap does not summarise them again', async () => {
+  const scene = await setUp();
+  const { faults, attempt, journal, context, notebook } = scene;
+  const run = await fileBriefly(scene);
+  faults.push(new NotebookError('request', 'Too Large', { status: 413 }));
+  await attempt();
+  expect(await journal.outbox.count()).toEqual({ created: 1 });
+  await deliver(await journal.outbox.load(run), context);
+  expect(commentsIn(scene)).toEqual(ALL_ROWS);
+  expect([...notebook.experiments.values()][0]?.body).toContain('The raw file a.csv is not attached');
+  expect(await journal.outbox.count()).toEqual({ done: 1 });
+  await journal.requests.decide({ kind: 'remap', run }, { path: '/data/a.csv', has: 'itsBytes' });
+  const read = newRun('a', { attachments: [attachment('a')] });
+  const draft = { ...draftOf('a', read, ALL_ROWS), title: 'new' };
+  await journal.outbox.add(read, {
+    draft: { ...draft, attached: { body: draft.body, plotAt: 0, comments: ['summary'], omits: [] } },
+  });
+  await deliver(await journal.outbox.load(run), context);
+  expect(commentsIn(scene)).toEqual(ALL_ROWS);
+});
+
+test('all readings are filed if somebody changed the body before the raw file was refused, and the body stays', async () => {
+  const scene = await setUp();
+  const { faults, attempt, journal, context, notebook } = scene;
+  const run = await fileBriefly(scene);
+  const [entry] = notebook.experiments.values();
+  Object.assign(entry ?? {}, { body: `<p>mine</p>${entry?.body}` });
+  faults.push(new NotebookError('request', 'Too Large', { status: 413 }));
+  await attempt();
+  await deliver(await journal.outbox.load(run), context);
+  expect(commentsIn(scene)).toEqual(ALL_ROWS);
+  expect(entry?.body).toMatch(/^<p>mine<\/p><p>labfeed/);
+  expect(await journal.outbox.count()).toEqual({ done: 1 });
+});
+
+test('all readings are filed if the raw file is not wanted any more, or the server turns out not to take files', async () => {
+  for (const dialect of ['elabftw', 'v2'] as const) {
+    const scene = await setUp(dialect);
+    const run = await fileBriefly(scene);
+    expect(commentsIn(scene)).toEqual(['summary']);
+    await scene.attempt({ instruments: { attached: [], dropped: ['balance'] } });
+    await deliver(await scene.journal.outbox.load(run), scene.context);
+    expect(commentsIn(scene)).toEqual(ALL_ROWS);
+    expect(await scene.journal.outbox.count()).toEqual({ done: 1 });
+  }
+});
+
+test('a refusal while the run is delivered again still leads to all readings', async () => {
+  const scene = await setUp();
+  const { journal, context } = scene;
+  const run = await fileBriefly(scene);
+  await journal.requests.decide({ kind: 'remap', run }, { path: '/data/a.csv', has: 'itsBytes' });
+  const read = newRun('a', { attachments: [attachment('a')] });
+  const draft = { ...draftOf('a', read, ALL_ROWS), title: 'new' };
+  const attached = { body: draft.body, plotAt: 0, comments: ['summary'], omits: [] };
+  await journal.outbox.add(read, { draft: { ...draft, attached } });
+  await journal.outbox.uploads.record(run, { kind: 'uploadRefused', n: 1, failure: 'request', reason: 'too large' });
+  for (let round = 0; round < 2; round++) await deliver(await journal.outbox.load(run), context);
+  expect(commentsIn(scene)).toEqual(ALL_ROWS);
+  expect(await journal.outbox.count()).toEqual({ done: 1 });
+});
+
+test('nobody who locked the experiment gets more comments', async () => {
+  const scene = await setUp();
+  await fileBriefly(scene);
+  for (const experiment of scene.notebook.experiments.values()) Object.assign(experiment, { locked: 1 });
+  await scene.attempt();
+  expect(commentsIn(scene)).toEqual(['summary']);
+  expect(await scene.journal.outbox.count()).toEqual({ done: 1 });
+});

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { FileRecord, Value } from '../../src/model.js';
-import { commentsOf, partial, record, renderTitle, SHA, sentBytes, table, v } from '../support/map-samples.js';
+import { commentsOf, map, partial, record, renderTitle, SHA, sentBytes, table, v } from '../support/map-samples.js';
 
 /** n rows with unique texts. */
 const rows = (n: number, text = (i: number) => `row-${i}-`) =>
@@ -452,5 +452,41 @@ describe('a partial table', () => {
   test('names the raw file even if its name is very long', () => {
     const [comment = ''] = commentsOf({ record: huge, file: { name: 'µ'.repeat(400) } });
     expect(comment).toMatch(/^Summary of µ+…, 1,234 bytes, modified 2026-/);
+  });
+});
+
+describe('many readings, if the raw file is attached,', () => {
+  const many = (n: number) => record({}, table('readings', ['t (s)', 'name'], rows(n)));
+  const attachedOf = (n: number, readings: 'auto' | 'lines', attach: 'auto' | 'never' = 'auto') =>
+    map({ record: many(n), attach, comments: { readings } }).draft.attached;
+
+  test('are one summary that names the file and says how many there are', () => {
+    const { comments = [], omits, body } = attachedOf(500, 'auto') ?? {};
+    expect(comments).toEqual([
+      [
+        `Summary of run 7.csv, 1,234 bytes, modified 2026-03-04 12:30:15 ${offset}`,
+        `sha256:${SHA}`,
+        '',
+        'readings: 500 rows, 2 columns; all rows are in the attached file',
+        't (s): 500 values from 0.0 to 249.5, median 124.75',
+        'name: 500 texts',
+      ].join('\n'),
+    ]);
+    expect(omits).toEqual(['not filed in full: readings, 500 rows']);
+    expect(body).toContain('500 rows; all are in the file.');
+  });
+
+  test('are all in the comments otherwise', () => {
+    const { draft, omits } = map({ record: many(500), attach: 'auto', comments: { readings: 'auto' } });
+    expect(draft.comments.join('\n').match(/row-\d+-/g)).toHaveLength(500);
+    expect(draft.body).toContain('500 rows; all are in the comments.');
+    expect(omits).toEqual([]);
+  });
+
+  test('stay as they are if they are few, if they are wanted as lines, or if nothing is attached', () => {
+    expect(attachedOf(190, 'auto')).toBeUndefined();
+    expect(attachedOf(500, 'lines')).toBeUndefined();
+    expect(attachedOf(500, 'auto', 'never')).toBeUndefined();
+    expect(attachedOf(100_000, 'auto')).toBeUndefined();
   });
 });

@@ -83,6 +83,7 @@ export interface Given {
   readonly record?: FileRecord;
   readonly file?: Partial<SourceFile>;
   readonly journal?: string;
+  readonly attach?: MapperOptions['attach'];
 }
 
 export function map(given: Given = {}): Mapped {
@@ -91,6 +92,7 @@ export function map(given: Given = {}): Mapped {
     experiment: given.experiment ?? {},
     comments: { ...comments, ...given.comments },
     journal: given.journal,
+    attach: given.attach,
     ...(given.readDate ? { readDate: given.readDate } : {}),
   });
   return mapper(given.record ?? nanodrop, { ...file, ...given.file }, MODIFIED);
