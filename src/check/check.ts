@@ -228,7 +228,8 @@ async function checkServer(config: Pick<UsableConfig, 'notebook' | 'placeOf' | '
     const { dialect } = config.notebook;
     const isElabftw = (dialect === 'auto' ? dialectOf(keys) : dialect) === 'elabftw';
     const names = isElabftw ? await checkNames(config.instruments, notebook) : [];
-    return [accepted, ...checkWritable(keys), ...names];
+    const templates = isElabftw ? await checkTemplate(config.instruments, notebook) : [];
+    return [accepted, ...checkWritable(keys), ...names, ...templates];
   } catch (error) {
     if (!(error instanceof LabfeedError)) throw error;
     const text = error.message.includes(url) ? error.message : `${url}: ${error.message}`;
@@ -269,6 +270,34 @@ async function checkNames(
     }
   }
   return findings;
+}
+
+interface Templates {
+  readonly listNamed: ListNamed;
+  forcesTemplate(): Promise<boolean>;
+}
+
+/** Instruments without a template, if the team requires one. Servers that do not tell are not asked further. */
+async function checkTemplate(
+  instruments: readonly Instrument[],
+  { forcesTemplate, listNamed }: Templates,
+): Promise<Finding[]> {
+  const without = instruments.filter(({ experiment }) => experiment.template === undefined);
+  const isForced = await forcesTemplate().catch((error: unknown) => {
+    if (error instanceof NotebookError && !error.retryable) return false;
+    throw error;
+  });
+  if (!isForced || without.length === 0) return [];
+  const names = (await listNamed('template', '')).map(({ title }) => JSON.stringify(title));
+  const hint =
+    names.length === 0
+      ? 'create a template in eLabFTW, and set `experiment: { template: NAME }` for the instrument'
+      : `add \`experiment: { template: ${names[0]} }\` to the instrument; the templates are ${joinWords(names)}`;
+  return without.map(({ name }) => ({
+    level: 'wrong',
+    text: `${name}: the team creates experiments from templates only, and \`experiment.template\` is not set`,
+    hint,
+  }));
 }
 
 /** The API cannot name the user. People recognise the account by the names of its keys. */

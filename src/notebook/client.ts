@@ -12,6 +12,7 @@ import {
   readCreatedKey,
   readExperiment,
   readExperiments,
+  readForcesTemplate,
   readKeys,
   readNamed,
   readPatched,
@@ -101,6 +102,8 @@ export function createNotebook(options: NotebookOptions) {
       patch(experiment(id), changes, readPatched),
     /** Idempotent. */
     linkItem: async (id: number, item: number) => post(itemLink(id, item), {}, () => undefined),
+    /** Whether the team creates experiments from templates only. */
+    forcesTemplate: async () => get({ path: '/teams/current', subject: 'entry' }, readForcesTemplate),
     listNamed: async (kind: keyof typeof NAMED, wanted: string | number) => get(NAMED[kind](wanted), readNamed),
 
     /** eLabFTW only, as are the next four: its PATCH does not accept tags. Idempotent. */

@@ -118,6 +118,8 @@ const HINTS = {
   page: 'the notebook may be down for maintenance. If this continues, check `notebook.url`: the server returns a web page instead of an API response',
   refused:
     'check whether a firewall or proxy in front of the notebook blocks this kind of request. If the notebook is down for maintenance, labfeed continues afterwards',
+  template:
+    'your team creates experiments from templates only: set `experiment: { template: NAME }` for this instrument. `labfeed check` lists the names. After a reload, labfeed reads the file again',
   rejected: 'the notebook will reject this again unless the mapping or the file changes',
   tooLarge: 'make the body or the comments shorter, or raise the limit on the server',
   busy: 'the server asks to slow down. If this continues, lower `notebook.rate`',
@@ -129,6 +131,9 @@ const HINTS = {
 /** With status 400: eLabFTW 4.9 to 5.1 about an invalid key in plain text, later versions about a read-only one. */
 const ABOUT_THE_KEY =
   /^(?:(?:no corresponding|no|invalid|unknown|wrong|bad|incorrect) api key\b|you are using a read-only key)/i;
+
+/** With status 400: eLabFTW about a creation without a template, now and in earlier versions. */
+const TEMPLATE_FORCED = /without using a template|^experiments must use a template/i;
 
 interface Rule {
   readonly status: number | '2xx' | '3xx' | '4xx' | '5xx';
@@ -151,6 +156,7 @@ const NOT_DONE: readonly Rule[] = [
   { status: 400, says: ABOUT_THE_KEY, failure: 'auth', hint: HINTS.key },
   // Temporary, but not an outage: other runs do not wait.
   { status: 400, says: /^this entry is being edited by/i, failure: 'server', scope: 'run', hint: HINTS.edited },
+  { status: 400, subject: 'experiments', says: TEMPLATE_FORCED, failure: 'request', hint: HINTS.template },
   { status: 400, method: 'PATCH', code: 422, failure: 'conflict', hint: HINTS.deleted },
   { status: 400, failure: 'request', hint: HINTS.rejected },
   { status: 401, failure: 'auth', hint: HINTS.key },

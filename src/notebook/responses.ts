@@ -123,6 +123,10 @@ export const readNamed = (response: HttpResponse): readonly { readonly id: numbe
     return { id: requireId(idOf(id), what), title: typeof title === 'string' ? title : '' };
   });
 
+/** eLabFTW only: whether the team creates experiments from templates only. */
+export const readForcesTemplate = (response: HttpResponse): boolean =>
+  Number(recordIn(contentOf(response), 'the team')['force_exp_tpl']) === 1;
+
 /** eLabFTW only. */
 export const readUploads = (response: HttpResponse): readonly Upload[] =>
   readList(response, 'uploads', (value, what) => {

@@ -22,6 +22,8 @@ export interface SandboxOptions {
   readonly dialect?: Dialect;
   /** `elabftw` only: a longer upload gets 413. */
   readonly maxUploadBytes?: number;
+  /** `elabftw` only: the team creates experiments from templates only. */
+  readonly forcesTemplate?: boolean;
   readonly log?: Log;
   readonly clock?: Clock;
   /**
@@ -72,7 +74,7 @@ export function createSandbox(options: SandboxOptions): Sandbox {
 }
 
 function buildServer(store: Store, options: SandboxOptions): FastifyInstance {
-  const { dialect = 'v2', intercept, log, maxUploadBytes } = options;
+  const { dialect = 'v2', intercept, log } = options;
   const onError = answerErrors(log);
   // The contract has no HEAD.
   const app = fastify({ exposeHeadRoutes: false, frameworkErrors: onError });
@@ -94,7 +96,7 @@ function buildServer(store: Store, options: SandboxOptions): FastifyInstance {
     async (api) => {
       intercept?.(api, store);
       if (dialect === 'v2') serveContract(api, store, () => app.listeningOrigin);
-      else serveElabftw(api, store, maxUploadBytes);
+      else serveElabftw(api, store, options);
     },
     { prefix: '/api/v2' },
   );

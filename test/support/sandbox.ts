@@ -271,8 +271,13 @@ export interface RunningSandbox {
 }
 
 /** A test sandbox that runs until the test ends. */
-export async function runSandbox(file: string, port = 0, dialect: Dialect = 'v2'): Promise<RunningSandbox> {
-  const { start, stop, control } = createTestSandbox({ file, port, dialect });
+export async function runSandbox(
+  file: string,
+  port = 0,
+  dialect: Dialect = 'v2',
+  settings: Pick<SandboxOptions, 'forcesTemplate'> = {},
+): Promise<RunningSandbox> {
+  const { start, stop, control } = createTestSandbox({ file, port, dialect, ...settings });
   const { url, key } = await start();
   onTestFinished(stop);
   return { url, key, start, stop, control, experiments: () => readDataFile(file) };

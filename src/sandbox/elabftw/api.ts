@@ -23,7 +23,13 @@ import {
  * The API as eLabFTW 5.6 implements it, used with an ordinary user's key. Like there, one place handles every request:
  * it splits the path into endpoint, id, part and id of the part, ignores what follows, and knows no other routes.
  */
-export function serveElabftw(api: FastifyInstance, store: Store, maxUploadBytes = MAX_UPLOAD_BYTES): void {
+interface Settings {
+  readonly maxUploadBytes?: number;
+  readonly forcesTemplate?: boolean;
+}
+
+export function serveElabftw(api: FastifyInstance, store: Store, settings: Settings = {}): void {
+  const { maxUploadBytes = MAX_UPLOAD_BYTES, forcesTemplate = false } = settings;
   api.addHook('onRequest', async (request, reply) => {
     if (!METHODS.includes(request.method)) throw new Refusal(405, NOT_ALLOWED, { html: true });
     if (request.method === 'OPTIONS') return sendEmpty(reply.code(200));
@@ -44,7 +50,7 @@ export function serveElabftw(api: FastifyInstance, store: Store, maxUploadBytes 
     readBytes(payload, isMultipart(request) ? maxUploadBytes : undefined),
   );
   for (const url of ['/', '/*']) {
-    api.all(url, async (request: SandboxRequest, reply) => answer(request, reply, store));
+    api.all(url, async (request: SandboxRequest, reply) => answer(request, reply, store, forcesTemplate));
   }
 }
 
@@ -77,7 +83,12 @@ async function readBytes(payload: AsyncIterable<Buffer>, maxBytes: number | unde
 }
 
 /** The checks are in eLabFTW's order, which decides what a request with two mistakes gets. */
-async function answer(request: SandboxRequest, reply: FastifyReply, store: Store): Promise<FastifyReply> {
+async function answer(
+  request: SandboxRequest,
+  reply: FastifyReply,
+  store: Store,
+  forcesTemplate: boolean,
+): Promise<FastifyReply> {
   const { method, query } = request;
   const { resource, ...target } = route(request.params['*'] ?? '', store);
   checkFormat(single(query['format']));
@@ -86,7 +97,7 @@ async function answer(request: SandboxRequest, reply: FastifyReply, store: Store
   const fields = isForm ? {} : parseFields(bytes);
   checkContentType(request, isForm && resource.takesFiles === true);
   const file = isForm ? await parseForm(request.headers['content-type'] ?? '', bytes) : undefined;
-  const call: Call = { ...target, store, query, fields, file, action: actionOf(method, fields) };
+  const call: Call = { ...target, store, query, fields, file, forcesTemplate, action: actionOf(method, fields) };
   switch (method) {
     case 'GET':
       return reply.send(supported(resource.read, method)(call));
@@ -118,6 +129,7 @@ function route(path: string, store: Store): Target {
     throw improper(`Invalid endpoint: available endpoints: ${ENDPOINTS.join(', ')}`);
   }
   if (endpoint === 'users' && first === 'me' && !part) return { resource: me, id, experiment: undefined };
+  if (endpoint === 'teams' && first === 'current' && !part) return { resource: team, id, experiment: undefined };
   const teamList = endpoint === 'teams' && first === 'current' ? TEAM_LISTS[part] : undefined;
   if (teamList) return { resource: { read: teamList }, id: undefined, experiment: undefined };
   if (endpoint !== 'experiments') {
@@ -233,6 +245,8 @@ const me: Resource = {
     validated: 1,
   }),
 };
+
+const team: Resource = { read: ({ forcesTemplate }) => ({ ...TEAM, force_exp_tpl: Number(forcesTemplate) }) };
 
 const OTHERS: Readonly<Record<string, Resource>> = {
   apikeys,

@@ -64,8 +64,10 @@ export const experiments: Resource = {
 };
 
 /** Ignores a date. If a tag is refused, the experiment exists all the same. */
-function create({ fields, store }: Call): number {
+function create({ fields, store, forcesTemplate }: Call): number {
   const named = toInteger(toText(fields['template'] ?? -1));
+  if (named === -1 && forcesTemplate)
+    throw improper('Your team administrator has disabled creating Experiments without using a template.');
   const template = named === -1 ? undefined : templateOf(named);
   if (named !== -1 && !template) throw missing();
   const { metadata } = fields;

@@ -29,6 +29,8 @@ export interface Call {
   /** The fields of the body in the order sent, which decides which of them are saved before an error. */
   readonly fields: Readonly<Record<string, unknown>>;
   readonly file: SentFile | undefined;
+  /** Whether the team creates experiments from templates only. */
+  readonly forcesTemplate: boolean;
 }
 
 /** The file of an upload form. */

@@ -472,4 +472,14 @@ describe('names', () => {
     expect((await read(path))['metadata_decoded']).toMatchObject({ extra_fields: { Operator: { type: 'text' } } });
     expect((await post(EXPERIMENTS, { template: 9 })).status).toBe(404);
   });
+
+  test('a team that requires templates refuses a creation without one, and says so', async () => {
+    const { make, post, read } = await elabftwClient({ forcesTemplate: true });
+    expect(await post(EXPERIMENTS, { title: 'T' })).toMatchObject({
+      status: 400,
+      json: { message: 'Your team administrator has disabled creating Experiments without using a template.' },
+    });
+    expect(await read(await make({ template: 1, title: 'T' }))).toMatchObject({ title: 'T' });
+    expect((await read('/api/v2/teams/current'))['force_exp_tpl']).toBe(1);
+  });
 });
