@@ -18,6 +18,15 @@ interface ShownPlot {
  * it: then the plot is attached only. One request tells all of it.
  */
 export async function showPlot(file: PlannedUpload, upload: number, filing: Filing): Promise<ShownPlot> {
+  try {
+    return await show(file, upload, filing);
+  } catch (error) {
+    if (error instanceof NotebookError && !error.retryable) return {};
+    throw error;
+  }
+}
+
+async function show(file: PlannedUpload, upload: number, filing: Filing): Promise<ShownPlot> {
   const { notebook, experiment, server, run, unknown, clock } = filing;
   const { draft, stored, earlier } = run;
   const record = await confirmForbidden(notebook, () => notebook.readExperiment(experiment));
@@ -31,13 +40,8 @@ export async function showPlot(file: PlannedUpload, upload: number, filing: Fili
     ...filing,
     run: { ...run, draft: { ...draft, body }, earlier: [...earlier, { ...draft, stored, written: true }] },
   };
-  try {
-    checkUnedited(record, written, (await server.facts()).dialect);
-    await checkComments(written, record);
-  } catch (error) {
-    if (error instanceof NotebookError && error.failure === 'conflict') return {};
-    throw error;
-  }
+  checkUnedited(record, written, (await server.facts()).dialect);
+  await checkComments(written, record);
   unknown.window.noteChecked(run.id, clock.monotonic());
   return { body, image };
 }
