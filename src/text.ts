@@ -200,6 +200,13 @@ export const decodeEntities = (text: string): string =>
       : (Object.hasOwn(ENTITIES, name) && ENTITIES[name]) || entity;
   });
 
+/** Only the notebook has the pictures of a body: elsewhere, a description stands in their place. */
+export const describeImages = (html: string): string =>
+  html.replace(/<img\b(?:"[^"]*"|'[^']*'|[^>"'])*>/gi, (tag) => {
+    const [, alt = 'image'] = /\balt="([^"]+)"/i.exec(tag) ?? [];
+    return `[${escapeHtml(decodeEntities(alt))}]`;
+  });
+
 /** Undefined if it is not JSON. */
 export function parseJson(text: string): unknown {
   try {

@@ -1,4 +1,4 @@
-import { decodeEntities } from '../text.js';
+import { decodeEntities, describeImages } from '../text.js';
 
 const tags = (names: string) => new RegExp(`<(?:${names})(?:"[^"]*"|'[^']*'|[^>"'])*>`, 'gi');
 
@@ -14,13 +14,14 @@ const MAX_WIDTH = 40;
 
 /** The body of an experiment as a terminal can show it: paragraphs, list items, and tables with aligned columns. */
 export function htmlToText(html: string): string {
+  const described = describeImages(html);
   const lines: string[] = [];
   let end = 0;
-  for (const { 0: table, 1: content = '', index } of html.matchAll(TABLE)) {
-    lines.push(...paragraphs(html.slice(end, index)), ...alignRows(content));
+  for (const { 0: table, 1: content = '', index } of described.matchAll(TABLE)) {
+    lines.push(...paragraphs(described.slice(end, index)), ...alignRows(content));
     end = index + table.length;
   }
-  return [...lines, ...paragraphs(html.slice(end))].join('\n');
+  return [...lines, ...paragraphs(described.slice(end))].join('\n');
 }
 
 function paragraphs(html: string): string[] {

@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { type Clock, every, type Loop } from '../clock.js';
 import { explain } from '../errors.js';
 import type { Log } from '../log.js';
+import { describeImages } from '../text.js';
 import {
   decisionSchema,
   idSchema,
@@ -62,7 +63,7 @@ function sendBody(reply: FastifyReply, body: string): FastifyReply {
     )
     .type('text/html; charset=utf-8')
     .send(
-      `<!doctype html><html lang="en"><head><meta charset="utf-8"><title>draft</title><link rel="stylesheet" href="/page/paper.css"></head><body>${body}</body></html>`,
+      `<!doctype html><html lang="en"><head><meta charset="utf-8"><title>draft</title><link rel="stylesheet" href="/page/paper.css"></head><body>${describeImages(body)}</body></html>`,
     );
 }
 

@@ -88,7 +88,7 @@ test('what eLabFTW cleans up in a body is no edit: audit has no differences, and
   const scene = await setUp('elabftw');
   const readWith = (title: string): void => {
     const body = '<p>5 &micro;g, 5 < 6</p><table><tr><td>1<td>2<tr><td>3</table><style>axis</style>';
-    const instruments = `  balance: { watch: data/balance, ready: { quiet: 150ms }, experiment: { title: "${title}", body: "${body}" } }`;
+    const instruments = `  balance: { watch: data/balance, ready: { quiet: 150ms }, experiment: { title: "${title}", body: "${body}", plot: never } }`;
     makeSite(scene.site.folder, { url: scene.sandbox.url, key: scene.sandbox.key, instruments });
   };
   readWith('{{ file.stem }} before');

@@ -24,7 +24,7 @@ export function readAs({ site, sandbox }: Scene, { title, readings, tags = '[bal
     column === undefined
       ? ''
       : `parse: { table: { header: first, columns: { "${column}": { from: "${column}" } } } }, `;
-  const experiment = `experiment: { title: "${title}", tags: ${tags} }, comments: { readings: ${readings} }`;
+  const experiment = `experiment: { title: "${title}", tags: ${tags}, plot: never }, comments: { readings: ${readings} }`;
   const instruments = `  balance: { watch: data/balance, ready: { quiet: 150ms }, ${parse}${experiment} }`;
   makeSite(site.folder, { url: sandbox.url, key: sandbox.key, instruments });
 }
