@@ -139,7 +139,7 @@ export interface RunUploads {
 
 export type UploadChange =
   /** Durable before the POST: after a crash, delivery looks for the upload instead of sending it twice. */
-  | { readonly kind: 'uploadIntended'; readonly n: number; readonly at: number }
+  | { readonly kind: 'uploadIntended'; readonly n: number; readonly sha256: string; readonly at: number }
   /** The file was certainly not attached. */
   | { readonly kind: 'notUploaded'; readonly n: number }
   | ({ readonly kind: 'uploaded'; readonly n: number; readonly upload: number; readonly found: boolean } & BodyChange)

@@ -273,7 +273,7 @@ async function obtainUpload(file: PlannedUpload, filing: Filing, attempt: Attemp
   if (!source) throw new FileError(GONE);
   const reading = new VerifiedReading(file, source, { isSecretIn, stopping });
   try {
-    await outbox.uploads.record(run.run, { kind: 'uploadIntended', n, at: clock.now() });
+    await outbox.uploads.record(run.run, { kind: 'uploadIntended', n, sha256: file.sha256, at: clock.now() });
     const raw = { name: file.name, size: file.size, open: () => reading.chunks() };
     const upload = await confirmForbidden(filing.notebook, () => send(filing.experiment, raw));
     blame.accepted(run.run, 'uploadFile');

@@ -92,16 +92,23 @@ function load(db: Connection, id: number): RunUploads {
 
 function applyChange(db: Connection, run: number, change: UploadChange, at: number): unknown {
   switch (change.kind) {
-    case 'uploadIntended':
-      return db.run`UPDATE attachments SET intent_at = ${change.at} WHERE run = ${run} AND n = ${change.n}`;
+    case 'uploadIntended': {
+      const { changes } = db.run`
+        UPDATE attachments SET intent_at = ${change.at} WHERE run = ${run} AND n = ${change.n}
+          AND sha256 = ${change.sha256} AND kind <> 'surplus'`;
+      // The file was read again meanwhile, or the run was erased.
+      if (Number(changes) === 0) throw new Error(`file ${change.n} of run ${run} is no longer to be attached`);
+      return undefined;
+    }
     case 'notUploaded':
       return db.run`UPDATE attachments SET intent_at = NULL WHERE run = ${run} AND n = ${change.n}`;
     case 'uploaded':
       clearReason(db, run, change.n);
       db.run`
-        UPDATE attachments SET upload = ${change.upload}, due_at = NULL, reason = NULL,
-          image = ifnull(${change.image ?? null}, image) WHERE run = ${run} AND n = ${change.n}`;
-      return noteAmended(db, run, change, at);
+        UPDATE attachments SET upload = ${change.upload}, due_at = iif(kind = 'surplus', 0, NULL), reason = NULL,
+          image = iif(kind = 'surplus', NULL, ifnull(${change.image ?? null}, image)) WHERE run = ${run} AND n = ${change.n}`;
+      noteAmended(db, run, change, at);
+      return forgetHidden(db, run);
     case 'uploadRefused':
       db.run`
         UPDATE attachments SET refused = 1, due_at = NULL, reason = ${change.reason}, image = NULL
@@ -144,6 +151,11 @@ export function dropAddition(db: Connection, run: number): void {
   db.run`
     UPDATE drafts SET body = earlier.body, stored = earlier.stored FROM (SELECT body, stored FROM earlier_drafts
       WHERE run = ${run} AND addition = 1 ORDER BY rowid LIMIT 1) AS earlier WHERE run = ${run}`;
+  forgetHidden(db, run);
+}
+
+/** Images that the draft does not show. */
+function forgetHidden(db: Connection, run: number): void {
   db.run`
     UPDATE attachments SET image = NULL WHERE run = ${run} AND image IS NOT NULL
       AND NOT EXISTS (SELECT 1 FROM drafts WHERE run = ${run} AND instr(body, image) > 0)`;
@@ -157,8 +169,10 @@ function noteAmended(
 ): void {
   const { kind, ...detail } = change;
   addHistory(db, run, at, kind, isRaw(db, run, change.n) ? detail : { ...detail, isPlot: true });
+  // A plot that was replaced while it was sent is not shown.
+  const isShown = !db.exists`SELECT 1 FROM attachments WHERE run = ${run} AND n = ${change.n} AND kind = 'surplus'`;
   // Somebody who locked, deleted or rewrote the experiment gets no more comments.
-  if (!('failure' in change && change.failure === 'conflict')) amendDone(db, run, body);
+  if (!('failure' in change && change.failure === 'conflict')) amendDone(db, run, isShown ? body : undefined);
 }
 
 /** A run without its plot is complete. */

@@ -267,6 +267,7 @@ function revise(
   if (!isSame) replaceDraft(db, id, filed);
   // A run that an older version filed can be proved to be complete after it was read again.
   else db.run`UPDATE drafts SET omits = ${filed.omits ? JSON.stringify(filed.omits) : null} WHERE run = ${id}`;
+  if (run.plot?.reason !== undefined) addHistory(db, id, at, 'read', { path: file.path, noPlot: run.plot.reason });
   noteRemap(db, id, at, isSame ? 'remapUnchanged' : 'remapped', null);
   return { ...added, outcome: isSame ? 'unchanged' : 'revised' };
 }

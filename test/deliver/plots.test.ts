@@ -320,6 +320,44 @@ test.each(['lost', 'failed', 'dropped', 'badGateway'] as const)(
   },
 );
 
+test.each(['before it is sent', 'while it is sent'])(
+  'a plot that is replaced %s leaves no second one',
+  async (when) => {
+    const { file, deliverDue, attach, settle, remap, plots, body, states } = await setUp();
+    const run = await file('a', 'picture');
+    await deliverDue();
+    await attach({
+      async openSource(planned) {
+        const source = await openAny(planned);
+        const isPlot = planned.sha256 === sha256('picture');
+        if (isPlot && when === 'before it is sent') await remap(run, 'a', 'other');
+        return {
+          ...source,
+          async *read() {
+            if (isPlot && when === 'while it is sent') await remap(run, 'a', 'other');
+            yield* source.read();
+          },
+        };
+      },
+    });
+    await settle();
+    expect(plots().map(([, { hash }]) => hash)).toEqual([sha256('other')]);
+    expect(imagesIn(body())).toEqual([plots()[0]?.[0]]);
+    expect(await states()).toEqual({ done: 1 });
+  },
+);
+
+/** The bytes that have this hash. */
+async function openAny({ sha256: wanted }: { sha256: string }) {
+  const content = ['a', 'picture', 'other'].find((one) => sha256(one) === wanted) ?? '';
+  return {
+    async *read() {
+      yield Buffer.from(content);
+    },
+    close: async () => undefined,
+  };
+}
+
 test('a mapping that gives no plot any more removes it; one that could not be drawn leaves it', async () => {
   const { file, settle, remap, body, plots } = await setUp();
   const run = await file('a', 'picture');
@@ -350,10 +388,12 @@ test('an upload that has the id of a surplus plot, but other bytes, is not delet
 });
 
 test('why there is no plot is in the history', async () => {
-  const { file, settle, history } = await setUp();
+  const { file, settle, history, remap } = await setUp();
   const run = await file('a', 'picture', NO_PLOT);
   await settle();
   expect(history(run)[0]?.detail).toContain(NO_PLOT.reason);
+  await remap(run, 'a', 'picture', { at: 0, reason: 'not installed', isFailed: true });
+  expect(history(run).find(({ detail }) => detail?.includes('not installed'))).toMatchObject({ event: 'read' });
 });
 
 test('a refiled run has no image of the other experiment', async () => {
