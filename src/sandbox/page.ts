@@ -285,6 +285,7 @@ nav { display: flex; justify-content: space-between; gap: 1rem; margin: 1rem 0; 
 .content { padding: .25rem 1.5rem; overflow-x: auto; overflow-wrap: break-word; }
 .content h1, .content h2, .content h3 { font-size: 1.125rem; margin: 1.25rem 0 .5rem; }
 .content table { margin: 1rem 0; font-size: .9375rem; }
+.content th, .content td { padding-inline: .6rem; }
 .content thead th, .content tr:first-child:not(:has(td)) th { border-bottom: 2px solid var(--line); }
 .content pre, .content code { font-family: var(--mono); font-size: .875em; }
 .content pre { overflow-x: auto; }
