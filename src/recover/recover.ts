@@ -306,9 +306,11 @@ async function reconcileRun(
 ): Promise<Reconciled> {
   const found = await readBack(run, notebook);
   const { record, hasOrigin } = typeof found === 'string' ? { record: {}, hasOrigin: false } : found;
+  const provisional = provisionalReference(String(record.title));
+  // Another run may have created it as a spare.
   const isBlank =
-    provisionalReference(String(record.title)) === run.reference ||
-    (isBelow && isOurCreation(record, run.reference, facts));
+    provisional === run.reference ||
+    (isBelow && !hasOrigin && (provisional !== undefined || isOurCreation(record, run.reference, facts)));
   if (isBlank && run.drafted) {
     await journal.recovery.refill(run);
     return 'reopened';

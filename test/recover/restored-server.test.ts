@@ -71,6 +71,22 @@ test('an empty experiment of ours that now is another one is not used after reco
   expect(notebook.experiments.get(FIRST_ID + 1)).toMatchObject({ title: 'Untitled', userid: 2 });
 });
 
+test('a run in a spare that another run had created is filled in again if the restored state is older', async () => {
+  const scene = await setUp();
+  const { notebook, journal } = scene;
+  const spare = await notebook.createExperiment({ title: 'labfeed 0000000000000000' });
+  await scene.file('a');
+  const restore = notebook.snapshot();
+  await journal.outbox.server(SERVER).addSpare(spare);
+  await scene.file('b', 'c');
+  restore();
+  await see(journal, 'd');
+  await scene.expectHalt();
+  expect(await recovered(scene)).toMatchObject({ gone: [3], reopened: [2] });
+  await scene.file();
+  expectExactly(notebook, ['a', 'b', 'd']);
+});
+
 test('if the last eight experiments are gone, sending halts before the first request that writes', async () => {
   const scene = await setUp();
   const { notebook, journal, clock } = scene;
