@@ -2,13 +2,14 @@ import { retry } from '../../src/clock.js';
 import { notebookSchema } from '../../src/config/settings.js';
 import { haltBehind, openDelivery } from '../../src/daemon/runtime.js';
 import { trackUnknownOutcomes } from '../../src/deliver/context.js';
+import type { AttachOptions } from '../../src/deliver/uploads.js';
 import type { Note } from '../../src/journal/identity.js';
 import { createJournal, type Journal } from '../../src/journal/journal.js';
 import { createLog, type Log } from '../../src/log.js';
 import type { Random } from '../support/random.js';
 import { overNetwork, TIMEOUT_MS } from './network.js';
 import type { SimulatedProcess } from './timeline.js';
-import { poisonedFile, runOf, type Trace, type World } from './world.js';
+import { poisonedFile, rawFileOf, runOf, type Trace, type World } from './world.js';
 
 /** One process: the real delivery and journal. */
 export interface SimulatedDaemon {
@@ -75,6 +76,7 @@ export async function startDaemon(world: World): Promise<SimulatedDaemon> {
       connect: (schedule) => overNetwork(world, schedule, process),
       clock: process.clock,
       log: logTo(trace, process),
+      ...(world.withFiles && { attach: attachFiles(changed) }),
       observer: { filed: changed, failed: (_, { kind }) => kind === 'parked' && changed() },
       random: random.next,
     });
@@ -84,19 +86,21 @@ export async function startDaemon(world: World): Promise<SimulatedDaemon> {
   if (journal.notes.isBehind) await timeline.until(haltUntilRecovered(journal, process, random, hasFailed));
   delivery.start();
   if (world.events.has('lost')) takeNotes(journal.notes, process, world);
-  async function take({ run, draft }: ReturnType<typeof runOf>): Promise<void> {
+  async function take(n: number, version: number): Promise<void> {
+    const { run, draft } = runOf(n, version, pc);
+    const found = world.withFiles ? { ...run, attachments: [rawFileOf(n, pc)] } : run;
     // A run that could not be recorded is found again by the next scan.
-    const add = () => journal.outbox.add(run, { draft }).catch(() => undefined);
+    const add = () => journal.outbox.add(found, { draft }).catch(() => undefined);
     while (!hasFailed() && !(await timeline.until(add())));
     changed();
     delivery.wake();
   }
   return {
     async add(n) {
-      const found = runOf(n, 0, pc);
-      if ((await journal.outbox.match(found.run)).kind === 'new') await take(found);
+      const { run } = runOf(n, 0, pc);
+      if ((await journal.outbox.match(run)).kind === 'new') await take(n, 0);
     },
-    remap: (n, version) => take(runOf(n, version, pc)),
+    remap: take,
     wake: () => delivery.wake(),
     hasFailed,
     isIdle() {
@@ -123,13 +127,31 @@ export async function startDaemon(world: World): Promise<SimulatedDaemon> {
   };
 }
 
-/** The runs that are neither done nor parked, apart from the one that the server never accepts. */
+/** The runs that are neither done nor parked, apart from the one that the server never accepts, and files to attach. */
 const countOpen = (world: World): number =>
   (
     world.database
-      .prepare("SELECT count(*) AS runs FROM runs WHERE step <> 'done' AND parked IS NULL AND sha256 <> ?")
-      .get(poisonedFile(world)) as { runs: number }
-  ).runs;
+      .prepare(
+        `SELECT (SELECT count(*) FROM runs WHERE step <> 'done' AND parked IS NULL AND sha256 <> ?) +
+           (SELECT count(*) FROM attachments JOIN runs ON id = run WHERE attachments.due_at IS NOT NULL
+           AND step = 'done' AND parked IS NULL) AS open`,
+      )
+      .get(poisonedFile(world)) as { open: number }
+  ).open;
+
+/** The source of a file is always there. Its name tells its content. */
+const attachFiles = (changed: () => void): AttachOptions => ({
+  instruments: { attached: ['balance'], dropped: [] },
+  isPlotted: () => false,
+  isSecretIn: () => false,
+  openSource: async ({ name }) => ({
+    async *read() {
+      yield Buffer.from(name.replace(/\.csv$/, ''));
+    },
+    close: async () => undefined,
+  }),
+  uploaded: async () => changed(),
+});
 
 const MAX_SYNC_MS = 20;
 const SYNC_FAILED = 'input/output error';

@@ -13,7 +13,7 @@ process.on('message', async ({ from, to }) => {
     const before = process.cpuUsage();
     const kinds = kindsOf(seed);
     for (const withRemaps of kinds) {
-      await simulate(seed, undefined, withRemaps).catch((error) => {
+      await simulate(seed, undefined, { withRemaps }).catch((error) => {
         failures.push(`LABFEED_SEED=${seed} LABFEED_REDO=${Number(withRemaps)}: ${error.message}`);
       });
     }

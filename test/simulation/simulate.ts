@@ -10,15 +10,14 @@ import { isHalted, listOpen, parkPoisoned, settle, useSpares } from './settle.js
 import { EndlessError } from './timeline.js';
 import { createUsers, type Users } from './users.js';
 import { verify } from './verify.js';
-import { createWorld, type Faults, knowsTitles, type Trace, type World } from './world.js';
+import { type Content, createWorld, type Faults, knowsTitles, type Trace, type World } from './world.js';
 
 export interface Simulation {
   /**
    * One history: the real delivery and journal against the fake notebook, with faults, crashes and schedules chosen by
    * the seed. Rejects if a run is not filed exactly once and to the letter, or if another user's work was changed.
-   * `withRemaps`: users also request remaps of done runs, and change comments.
    */
-  simulate(seed: number, trace?: Trace, withRemaps?: boolean): Promise<void>;
+  simulate(seed: number, trace?: Trace, content?: Content): Promise<void>;
   close(): void;
 }
 
@@ -30,8 +29,8 @@ export function createSimulation(): Simulation {
   // Nobody reads the stack of an error, and it costs more than the error.
   if (!process.env['LABFEED_TRACE']) Error.stackTraceLimit = 0;
   return {
-    async simulate(seed, trace, withRemaps = false) {
-      const world = createWorld(seed, database, trace, withRemaps);
+    async simulate(seed, trace, content = {}) {
+      const world = createWorld(seed, database, trace, content);
       database.empty(world.events.has('lost'));
       other.empty();
       try {
@@ -137,9 +136,10 @@ function addUnreadable({ conditions }: World, users: Users, random: Random): voi
   conditions.add(unreadable(id, random, () => users.created.has(id)));
 }
 
-/** Between two runs. Nobody notices if a server is restored to a state in which only a comment of a run is missing. */
+/** Between two runs. Nobody notices if a server is restored to a state in which only a comment or a file is missing. */
 const isCalm = ({ database }: World): boolean =>
-  database.prepare("SELECT 1 FROM runs WHERE step NOT IN ('pending', 'done')").get() === undefined;
+  database.prepare("SELECT 1 FROM runs WHERE step NOT IN ('pending', 'done')").get() === undefined &&
+  database.prepare('SELECT 1 FROM attachments WHERE due_at IS NOT NULL').get() === undefined;
 
 /** Where runs must end in time: a clock that is set back by less than an hour delays some of them by as much. */
 const isTimed = ({ events }: World): boolean => events.has('poison') || events.has('unreadable');

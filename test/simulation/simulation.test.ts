@@ -2,10 +2,12 @@ import { expect, onTestFinished, test } from 'vitest';
 import { seeded } from '../support/random.js';
 import { createSimulation } from './simulate.js';
 import { createTimeline } from './timeline.js';
+import type { Content } from './world.js';
 
 /**
  * LABFEED_SEED=n replays one history, LABFEED_SEEDS=a-b runs many, LABFEED_TRACE=1 prints every event.
- * LABFEED_REDO=1 runs only histories with remaps, LABFEED_REDO=0 only those without.
+ * LABFEED_REDO=1 runs only histories with remaps, LABFEED_REDO=0 only those without; LABFEED_FILES=1 runs only histories
+ * with raw files, for every seed instead of every fourth.
  * LABFEED_EVENTS=poison,gaps: exactly these events of `events.ts` happen, in every history.
  */
 const DEFAULT_SEEDS = process.env['LABFEED_SLOW'] ? '1-10000' : '1-150';
@@ -24,31 +26,54 @@ function open() {
   return simulation;
 }
 
+const areFilesWanted = process.env['LABFEED_FILES'] === '1';
+
 const HISTORIES = [
-  { withRemaps: false, promise: 'every run is filed exactly once' },
+  { content: { withRemaps: false }, promise: 'every run is filed exactly once' },
   {
-    withRemaps: true,
+    content: { withRemaps: true },
     promise: 'every run is filed exactly once, with its last remap unless a user changed it,',
   },
-].filter(({ withRemaps }) => wanted === undefined || wanted === String(Number(withRemaps)));
+].filter(({ content }) => !areFilesWanted && (wanted === undefined || wanted === String(Number(content.withRemaps))));
 
-for (const { withRemaps, promise } of HISTORIES) {
-  test(`${promise} in histories ${from} to ${to}`, async () => {
-    const { simulate } = open();
-    const failures: string[] = [];
-    for (let seed = from; seed <= to && failures.length < 5; seed++) {
-      await simulate(seed, trace, withRemaps).catch((error: unknown) => {
-        const events = process.env['LABFEED_EVENTS'];
-        const chosen = events === undefined ? '' : `LABFEED_EVENTS=${events} `;
-        const replay = `${chosen}LABFEED_SEED=${seed} LABFEED_REDO=${Number(withRemaps)} LABFEED_TRACE=1 npm run simulate`;
-        failures.push(`${error instanceof Error ? error.message : error}\n  replay: ${replay}`);
-      });
-      // Let the event loop run between two histories.
-      await new Promise(setImmediate);
-    }
-    expect(failures).toEqual([]);
-  }, 3_600_000);
+/** Runs these histories until five have failed. `variables`: what a replay needs besides the seed. */
+async function simulateAll(seeds: readonly number[], contentOf: (seed: number) => Content, variables: string) {
+  const { simulate } = open();
+  const failures: string[] = [];
+  for (const seed of seeds) {
+    if (failures.length === 5) break;
+    await simulate(seed, trace, contentOf(seed)).catch((error: unknown) => {
+      const events = process.env['LABFEED_EVENTS'];
+      const chosen = events === undefined ? '' : `LABFEED_EVENTS=${events} `;
+      const replay = `${chosen}LABFEED_SEED=${seed} ${variables} LABFEED_TRACE=1 npm run simulate`;
+      failures.push(`${error instanceof Error ? error.message : error}\n  replay: ${replay}`);
+    });
+    // Let the event loop run between two histories.
+    await new Promise(setImmediate);
+  }
+  expect(failures).toEqual([]);
 }
+
+const all = Array.from({ length: to - from + 1 }, (_, index) => from + index);
+
+for (const { content, promise } of HISTORIES) {
+  test(
+    `${promise} in histories ${from} to ${to}`,
+    () => simulateAll(all, () => content, `LABFEED_REDO=${Number(content.withRemaps)}`),
+    3_600_000,
+  );
+}
+
+test.runIf(wanted === undefined)(
+  `every raw file is attached exactly once in histories ${from} to ${to}`,
+  () =>
+    simulateAll(
+      all.filter((seed) => areFilesWanted || seed % 4 === 0),
+      (seed) => ({ withRemaps: seed % 8 === 0, withFiles: true }),
+      'LABFEED_FILES=1',
+    ),
+  3_600_000,
+);
 
 test('a history that does not end fails', async () => {
   const timeline = createTimeline(seeded(1));
@@ -61,7 +86,7 @@ test('a seed always yields the same history', async () => {
   const { simulate } = open();
   const replay = async (seed: number): Promise<string[]> => {
     const lines: string[] = [];
-    await simulate(seed, (line) => lines.push(line), seed % 2 === 0);
+    await simulate(seed, (line) => lines.push(line), { withRemaps: seed % 2 === 0, withFiles: seed % 3 === 0 });
     return lines;
   };
   const histories = new Map<number, string[]>();

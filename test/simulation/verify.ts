@@ -34,6 +34,7 @@ export function verify(worlds: readonly World[], users: Users, runs: number): vo
   const problems = [
     ...verifyUserWork(world, users),
     ...verifyUserComments(world, users),
+    ...worlds.flatMap((one) => [...verifyFiles(one, users)]),
     ...rows.flatMap((one) =>
       undecided.includes(one)
         ? [...filedAtMostOnce(one.row, entries)]
@@ -77,6 +78,39 @@ function* verifyUserWork({ notebook }: World, users: Users): Generator<string> {
     if (!isDeepStrictEqual({ title, body }, EDITED)) yield `a user's edit of ${id}, ${run}, was overwritten`;
     const texts = [...(comments?.values() ?? [])];
     if (new Set(texts).size !== texts.length) yield `${id}, ${run}, has a duplicate comment`;
+  }
+}
+
+interface FileRow {
+  readonly title: string;
+  readonly experiment: number;
+  readonly sha256: string;
+  readonly state: string;
+  readonly upload: number | null;
+  readonly refused: number | null;
+}
+
+/**
+ * Each raw file is attached once, to the experiment of its run, unless it was refused: somebody may have changed the
+ * experiment. After a lost journal, a run that was recovered has no file to attach; it may have been attached before.
+ */
+function* verifyFiles({ notebook, database, withFiles, isLost, isRestored }: World, users: Users): Generator<string> {
+  if (!withFiles) return;
+  const rows = database
+    .prepare(
+      `SELECT drafts.title, experiment, runs.sha256, ifnull(parked, step) AS state, upload, refused FROM runs JOIN drafts
+         ON drafts.run = id LEFT JOIN attachments ON attachments.run = id WHERE experiment IS NOT NULL`,
+    )
+    .all() as unknown as FileRow[];
+  for (const { title, experiment, sha256, state, upload, refused } of rows) {
+    const entry = notebook.experiments.get(experiment);
+    if (!entry || users.created.has(experiment)) continue;
+    const hashes = [...(entry.uploads?.values() ?? [])].map(({ hash }) => hash);
+    if (hashes.some((hash) => hash !== sha256)) yield `${title} has the file of another run`;
+    if (hashes.length > 1) yield `the file of ${title} is attached ${hashes.length} times`;
+    const isWanted = state === 'done' && refused === 0 && !isRestored;
+    if (isWanted && (upload === null || hashes.length !== 1)) yield `the file of ${title} is not attached`;
+    if (state === 'done' && refused === null && !isLost && !isRestored) yield `${title} has no file to attach`;
   }
 }
 

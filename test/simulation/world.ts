@@ -2,6 +2,7 @@ import type { NotebookError } from '../../src/errors.js';
 import type { Note } from '../../src/journal/identity.js';
 import { originLine } from '../../src/markers.js';
 import type { Dialect } from '../../src/model.js';
+import type { NewAttachment } from '../../src/outbox.js';
 import { type FakeNotebook, type FakeRequest, fakeNotebook, type NotebookKind } from '../support/fake-notebook.js';
 import { type Random, seeded } from '../support/random.js';
 import type { ReusableDatabase } from '../support/reusable-database.js';
@@ -22,6 +23,8 @@ export interface World {
   readonly trace: Trace;
   /** How often each run was remapped; undefined in histories without remaps. */
   readonly remaps: Map<number, number> | undefined;
+  /** Whether the raw files of runs are attached. */
+  readonly withFiles: boolean;
   readonly events: Events;
   readonly conditions: Set<Condition>;
   /** The PC whose journal this is. */
@@ -94,10 +97,24 @@ export interface Faults {
 /** Few ids below the first experiment, since each that is missing there costs a request when a creation without a floor is looked for. */
 const LAST_ID = 5;
 
-export function createWorld(seed: number, database: ReusableDatabase, trace: Trace, withRemaps: boolean): World {
+/** What a history contains besides its events. */
+export interface Content {
+  /** Users request remaps of done runs, and change comments. */
+  readonly withRemaps?: boolean;
+  /** Runs have raw files, which are attached. */
+  readonly withFiles?: boolean;
+}
+
+export function createWorld(
+  seed: number,
+  database: ReusableDatabase,
+  trace: Trace,
+  { withRemaps = false, withFiles = false }: Content,
+): World {
   const random = seeded(seed);
   const timeline = createTimeline(random);
-  const kind = KINDS[random.below(KINDS.length)] ?? KINDS[0];
+  const chosen = KINDS[random.below(KINDS.length)] ?? KINDS[0];
+  const kind = withFiles ? { dialect: 'elabftw' as const } : chosen;
   const events = chooseEvents(seed);
   return {
     random,
@@ -108,6 +125,7 @@ export function createWorld(seed: number, database: ReusableDatabase, trace: Tra
     faults: { ofRequests: 0, ofWrites: 0 },
     network: { writes: 0 },
     remaps: withRemaps ? new Map() : undefined,
+    withFiles,
     events,
     conditions: new Set(),
     pc: FIRST_PC,
@@ -151,6 +169,12 @@ function makeRun(n: number, version: number, pc: Pc) {
     tags: ['balance', `version ${version}`],
   };
   return { run: newRun(name), draft: version === 0 ? draft : { ...draft, ...again } };
+}
+
+/** The raw file of a run. Its content is the run's name. */
+export function rawFileOf(n: number, pc: Pc): NewAttachment {
+  const { file } = runOf(n, 0, pc).run;
+  return { name: `${titleOf(n, 0, pc)}.csv`, path: file.path, sha256: file.sha256, size: file.size };
 }
 
 /** The fingerprint of the poisoned run, which tells it from runs of a second PC that `recover` took in; empty if there is none. */

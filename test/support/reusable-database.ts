@@ -51,7 +51,7 @@ export class ReusableDatabase extends DatabaseSync {
   /** Removes what makes large journals fast, and small ones slow: indexes, and the numbers of runs by state and hour. */
   simplify(): void {
     const parts = super.prepare(
-      "SELECT type, name FROM sqlite_schema WHERE type IN ('index', 'trigger') AND sql <> ''",
+      "SELECT type, name FROM sqlite_schema WHERE type IN ('index', 'trigger') AND sql <> '' AND name <> 'attachments_ready'",
     );
     for (const { type, name } of parts.all() as { type: string; name: string }[]) super.exec(`DROP ${type} ${name}`);
     super.exec('COMMIT; BEGIN');
