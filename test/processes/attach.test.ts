@@ -17,6 +17,7 @@ import { allFiled, type Scene, setUp, withOneFiled } from '../daemon/scene.js';
 import { makeSite, startCrashing, startDaemon, weighing } from '../support/daemon-process.js';
 import { labfeed } from '../support/labfeed.js';
 import { sha256 } from '../support/runs.js';
+import { runSandbox } from '../support/sandbox.js';
 import { until } from '../support/until.js';
 
 const uploadsOf = ({ sandbox }: Scene) => sandbox.control.experiments().flatMap(({ uploads }) => uploads);
@@ -176,3 +177,61 @@ test('2 GB are attached from the source without filling memory or the spool, and
   expect(existsSync(`${large.journal}.spool`) ? readdirSync(`${large.journal}.spool`) : []).toEqual([]);
   await daemon.stop();
 }, 420_000);
+
+test('a file waits while its notebook is not configured, which status and why say, and is attached when it is back', async () => {
+  const scene = await setUp('elabftw');
+  const { site, sandbox } = scene;
+  const edited = { answer: 400, json: { code: 400, message: 'This entry is being edited by Kim Colleague.' } };
+  const refusal = sandbox.control.plan(edited, {
+    when: ({ method, path }) => method === 'POST' && path.endsWith('/uploads'),
+    times: 1000,
+  });
+  const first = await withOneFiled(scene);
+  await first.logged('upload postponed');
+  await first.stop();
+  const other = await runSandbox(join(site.folder, 'other.db'), 0, 'elabftw');
+  makeSite(site.folder, { url: other.url, key: other.key });
+  const second = startDaemon(site.config);
+  site.drop('w1.csv', weighing(1));
+  await second.logged('file attached', 30_000);
+  const say = async (...args: string[]) => (await labfeed([...args, '--config', site.config])).stdout;
+  const reason = `the run was filed at ${sandbox.url}, which is not the configured notebook`;
+  expect(await say('status')).toContain(
+    `balance: 1 raw file waits to be attached: ${reason} → set \`notebook.url\` back`,
+  );
+  expect(await say('why', join(site.folder, 'data', 'balance', 'w0.csv'))).toContain(reason);
+  await second.stop();
+  expect(spoolOf(scene)).toEqual([sha256(weighing(0))]);
+  refusal.lift();
+  rmSync(join(site.folder, 'data', 'balance', 'w0.csv'));
+  makeSite(site.folder, { url: sandbox.url, key: sandbox.key });
+  const third = startDaemon(site.config);
+  await until('the file is attached', () => uploadsOf(scene).length === 1, 30_000);
+  await until('the spool is empty', () => spoolOf(scene).length === 0);
+  await third.stop();
+}, 90_000);
+
+test('many readings are one summary, and all of them are comments if the file is too large for the notebook', async () => {
+  const scene = await setUp('elabftw');
+  const { control } = scene.sandbox;
+  const daemon = await withOneFiled(scene);
+  const rows = Array.from({ length: 300 }, (_, n) => `S${n},${n}.5`);
+  const comments = () =>
+    control
+      .experiments()
+      .at(-1)
+      ?.comments.map(({ comment }) => comment) ?? [];
+  scene.site.drop('w1.csv', `Sample,Weight (mg)\n${rows.join('\n')}\n`);
+  await daemon.logged(({ msg, run }) => msg === 'file attached' && run === 2, 30_000);
+  expect(comments()).toEqual([expect.stringContaining('300 rows, 2 columns; all rows are in the attached file')]);
+  control.plan({ answer: 413, html: 'too large' }, { when: ({ path }) => path.endsWith('/uploads') });
+  scene.site.drop('w2.csv', `Sample,Weight (mg)\n${rows.join('\n')}\nlast,1.5\n`);
+  await until('all readings are there', () => comments().join('\n').includes('last: 1.5 mg'), 30_000);
+  expect(
+    comments()
+      .join('\n')
+      .match(/^S\d+: /gm),
+  ).toHaveLength(300);
+  expect(control.experiments().at(-1)?.body).toContain('The raw file w2.csv is not attached');
+  await daemon.stop();
+}, 60_000);
