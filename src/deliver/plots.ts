@@ -57,7 +57,7 @@ async function findRecord(
   return shown.find(isIt) ?? (await notebook.listUploads(experiment)).find(isIt) ?? undefined;
 }
 
-/** The width of the drawing: the picture has twice as many pixels, for paper. */
+/** The width of the drawing: the picture has more pixels, for paper. */
 const WIDTH = 800;
 
 function imageOf({ name, description = '' }: PlannedUpload, record: UploadRecord | undefined): string | undefined {

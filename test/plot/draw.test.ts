@@ -160,12 +160,12 @@ function coloursOf(png: Uint8Array) {
   return { width, height, bytes: data.length, isWhole: data.length === height * (width * channels + 1) };
 }
 
-test('a PNG is twice as large, and has the text in its own font', async () => {
+test('a PNG has half again as many pixels, and has the text in its own font', async () => {
   const plot = plotOf(spectrum);
   const png = await drawPlot(plot, '', 'png');
   if (typeof png === 'string') throw new Error('not a PNG');
   expect([...png.subarray(0, 8)]).toEqual([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
-  expect(coloursOf(png)).toMatchObject({ width: 1600, height: 900, isWhole: true });
+  expect(coloursOf(png)).toMatchObject({ width: 1200, height: 675, isWhole: true });
   const { toPng } = await import('../../src/plot/png.js');
   const without = await toPng(drawSvg(plot, '').replaceAll(/<text.*?<\/text>/g, ''));
   const blank = await toPng('<svg xmlns="http://www.w3.org/2000/svg" width="800" height="450"/>');
