@@ -330,25 +330,25 @@ const generaliseWord = (word: string): string =>
 
 const MONTH = /^(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*$/i;
 
-const NAME_DATES: readonly (readonly [pattern: string, ...formats: string[]])[] = [
-  ['20\\d{6}[_-]\\d{6}', 'yyyyMMdd_HHmmss', 'yyyyMMdd-HHmmss'],
+const NAME_DATES: readonly (readonly [pattern: RegExp, ...formats: string[]])[] = [
+  [/20\d{6}[_-]\d{6}/, 'yyyyMMdd_HHmmss', 'yyyyMMdd-HHmmss'],
   [
-    '20\\d\\d-\\d\\d-\\d\\d[ _T]\\d\\d-\\d\\d-\\d\\d',
+    /20\d\d-\d\d-\d\d[ _T]\d\d-\d\d-\d\d/,
     'yyyy-MM-dd HH-mm-ss',
     'yyyy-MM-dd_HH-mm-ss',
     "yyyy-MM-dd'T'HH-mm-ss",
   ],
-  ['\\d{1,2}_\\d{1,2}_20\\d\\d_\\d{1,2}_\\d\\d_\\d\\d_[AP]M', 'M_d_yyyy_h_mm_ss_a'],
-  ['\\d{1,2}_\\d{1,2}_20\\d\\d \\d{1,2}_\\d\\d_\\d\\d [AP]M', 'M_d_yyyy h_mm_ss a'],
-  ['20\\d\\d-\\d\\d-\\d\\d', 'yyyy-MM-dd'],
-  ['20\\d\\d_\\d\\d_\\d\\d', 'yyyy_MM_dd'],
-  ['(?<!\\d)20\\d\\d[01]\\d[0-3]\\d(?!\\d)', 'yyyyMMdd'],
+  [/\d{1,2}_\d{1,2}_20\d\d_\d{1,2}_\d\d_\d\d_[AP]M/, 'M_d_yyyy_h_mm_ss_a'],
+  [/\d{1,2}_\d{1,2}_20\d\d \d{1,2}_\d\d_\d\d [AP]M/, 'M_d_yyyy h_mm_ss a'],
+  [/20\d\d-\d\d-\d\d/, 'yyyy-MM-dd'],
+  [/20\d\d_\d\d_\d\d/, 'yyyy_MM_dd'],
+  [/(?<!\d)20\d\d[01]\d[0-3]\d(?!\d)/, 'yyyyMMdd'],
 ];
 
 /** Instruments that write no date into a file often write one into its name. */
 function findNameDate(name: string): { finder: FinderMapping; formats: readonly string[] } | undefined {
   for (const [pattern, ...formats] of NAME_DATES) {
-    if (new RegExp(pattern).test(name)) return { finder: { in: 'name', match: `/(?<date>${pattern})/` }, formats };
+    if (pattern.test(name)) return { finder: { in: 'name', match: `/(?<date>${pattern.source})/` }, formats };
   }
   return undefined;
 }

@@ -41,7 +41,7 @@ const measureDelimited: Measurer = async (file) => measureText(await firstLines(
 /** These formats need no further keys. */
 const formatOnly =
   (format: 'jcamp' | 'none'): Measurer =>
-  async () => ({ mapping: { format }, likely: { format }, doubts: [], ambiguity: undefined });
+  async () => ({ mapping: { format }, likely: () => ({ format }), doubts: [], ambiguity: undefined });
 
 const MEASURERS: Readonly<Record<Format, Measurer>> = {
   delimited: measureDelimited,
@@ -82,7 +82,7 @@ async function withDates(mapping: ParseMapping, file: MeasureContext): Promise<M
   const isDated = paths.has('date');
   const dates = settleDates(isDated ? { ...found, fact: undefined } : found, file.name, isDated);
   const { doubts } = dates;
-  return { mapping: dates.sure(mapping), likely: dates.likely(mapping), doubts, ambiguity: undefined };
+  return { mapping: dates.sure(mapping), likely: () => dates.likely(mapping), doubts, ambiguity: undefined };
 }
 
 function visit(node: Node, path: string, outline: Outline): void {
@@ -242,7 +242,7 @@ async function measureSheet(key: SheetKey, lines: readonly Line[], file: Measure
     { lines, raw: ({ text }) => text, isComment: () => false, delimiter: 'tab', base: {} },
     { ...file, read: (mapping) => file.read(inSheet(mapping)) },
   );
-  return { ...measured, mapping: inSheet(measured.mapping), likely: inSheet(measured.likely) };
+  return { ...measured, mapping: inSheet(measured.mapping), likely: () => inSheet(measured.likely()) };
 }
 
 function withSheet(mapping: ParseMapping, key: SheetKey): ParseMapping {
@@ -255,7 +255,7 @@ function withSheet(mapping: ParseMapping, key: SheetKey): ParseMapping {
 
 const join = (one: Measured, other: Measured): Measured => ({
   mapping: joinMappings(one.mapping, other.mapping),
-  likely: joinMappings(one.likely, other.likely),
+  likely: () => joinMappings(one.likely(), other.likely()),
   doubts: [...one.doubts, ...other.doubts],
   ambiguity: one.ambiguity ?? other.ambiguity,
 });

@@ -369,7 +369,9 @@ export const isNoValue = (text: string): boolean => NO_VALUE.has(text.toLowerCas
 export const looksNumeric = (text: string): boolean => numbers.read(text) !== undefined || numbers.isAmbiguous(text);
 
 function kindOf(text: string): CellKind {
-  if (text === '' || isNoValue(text) || /^[<>≤≥]=?\s*\d/.test(text)) return 'any';
+  if (text === '' || isNoValue(text)) return 'any';
+  if (!/\d/.test(text)) return 'text';
+  if (/^[<>≤≥]=?\s*\d/.test(text)) return 'any';
   if (looksNumeric(text) || readQuantity(text, numbers)) return 'number';
   // `007` and very long numbers occur among numbers and among words.
   if (/^\d+$/.test(text)) return 'any';

@@ -199,7 +199,7 @@ export async function measureSample(file: IdentifiedFile, signal?: AbortSignal) 
   const { likely, doubts, ambiguity } = await measureFile(openFile(source, NO_MAPPING, signal));
   // Other doubts already explain the ambiguity.
   const explained = doubts.length > 0 || !ambiguity ? doubts : [explainAmbiguity(ambiguity)];
-  return { mapping: likely, doubts: explained };
+  return { mapping: likely(), doubts: explained };
 }
 
 const explainAmbiguity = (error: FileError): string =>

@@ -25,7 +25,7 @@ export interface Measured {
   /** With what the file itself proves. */
   readonly mapping: ParseMapping;
   /** Also with the more likely answer to each question that the file leaves open. */
-  readonly likely: ParseMapping;
+  readonly likely: () => ParseMapping;
   /** Those questions. */
   readonly doubts: readonly string[];
   /** Why the file must not be read unless a person writes the mapping. */
@@ -99,7 +99,7 @@ export async function measureLines(source: LineSource, file: MeasureContext): Pr
   const dates = settleDates(withLineDate(findDates(record), record, outside), file.name);
   return {
     mapping: dates.sure({ ...mapping, ...numbers.sure }),
-    likely: dates.likely({ ...mapping, ...numbers.likely }),
+    likely: () => dates.likely({ ...mapping, ...numbers.likely }),
     doubts: [...dates.doubts, ...(numbers.ambiguous ? numberDoubts(numbers.ambiguous) : [])],
     ambiguity:
       (headless && headlessError(headless, file.refuse)) ??

@@ -65,14 +65,15 @@ function rowLines(table: Table): Lines {
     noun: 'row',
     count: rows.length,
     line(index) {
-      const [first, ...cells] = rows[index] ?? [];
-      const head = first && label ? cellWithUnit(first, label) : '';
-      const values = cells.flatMap((cell, n) => {
-        const column = others[n];
-        if (!column || cell.text === '') return [];
+      const cells = rows[index] ?? [];
+      const head = cells[0] && label ? cellWithUnit(cells[0], label) : '';
+      const values: string[] = [];
+      for (const [n, column] of others.entries()) {
+        const cell = cells[n + 1];
+        if (!cell || cell.text === '') continue;
         const value = cellWithUnit(cell, column);
-        return [isNamed ? `${column.name} ${value}` : value];
-      });
+        values.push(isNamed ? `${column.name} ${value}` : value);
+      }
       const line = values.length === 0 ? head : `${head === '' ? '–' : head}: ${values.join(', ')}`;
       // A blank line would look like the end of the table.
       return singleLine(line).trim() || '–';

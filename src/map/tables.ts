@@ -13,12 +13,12 @@ export type RowsLocation = 'comments' | 'file';
 export const headingOf = ({ name, unit }: Column): string => (unit ? `${name} (${unit})` : name);
 
 /** The value as written, followed by its unit unless that was written with it. */
-export const withUnit = ({ text, unit }: Value): string =>
+export const withUnit = ({ text, unit }: Pick<Value, 'text' | 'unit'>): string =>
   unit && text !== '' && !text.endsWith(unit) ? `${text} ${unit}` : text;
 
 /** The cell as written, followed by the unit of its column if it contains a number and no unit of its own. */
 export const cellWithUnit = (cell: Value, { unit }: Column): string =>
-  withUnit(cell.unit === undefined && unit !== undefined && /\d/.test(cell.text) ? { ...cell, unit } : cell);
+  cell.unit === undefined && unit !== undefined && /\d/.test(cell.text) ? withUnit({ text: cell.text, unit }) : withUnit(cell);
 
 /**
  * Without columns that are empty in all rows, and without those that only repeat others: the texts of the column before

@@ -27,15 +27,18 @@ export async function openLines(file: OpenFile) {
 
 /** The lines of a text file, from the first at each call. A long file is never in memory as a whole. */
 export async function openText(file: OpenFile): Promise<Texts> {
-  const { source, refuse, options } = file;
+  const { source, refuse, options, known } = file;
+  const { encoding } = options;
+  if (known.text?.encoding === encoding) return known.text.lines;
   const chunks = () => readChunks(file, options.limits.maxBytes ?? MAX_TEXT_BYTES);
-  const known = await knownEncoding(chunks(), options.encoding);
-  const lines = () => toLines(decode(chunks(), known, refuse), refuse);
+  const found = await knownEncoding(chunks(), encoding);
+  const lines = () => toLines(decode(chunks(), found, refuse), refuse);
   if (!(source.content instanceof Uint8Array)) return lines;
   // The bytes are in memory already, so they are decoded only once.
   const batches: (readonly string[])[] = [];
   for await (const batch of lines()) batches.push(batch);
-  return () => batches;
+  known.text = { encoding, lines: () => batches };
+  return known.text.lines;
 }
 
 export async function firstLines(texts: Texts, count: number): Promise<readonly string[]> {
@@ -79,9 +82,10 @@ const SAMPLE_CHARACTERS = 100_000;
 export function findDelimiter(texts: readonly string[]): string | undefined {
   const sample = texts.slice(0, SAMPLE_LINES).map((text) => text.slice(0, SAMPLE_CHARACTERS).replace(/"[^"]*"/g, 'q'));
   const character = best(CHARACTERS, sample);
-  const blank = best(BLANKS, sample);
   // Blanks also separate the words of sentences, so they must be far more regular.
-  const isBlank = blank !== undefined && blank.run >= 3 && blank.run > 2 * (character?.run ?? 0);
+  const least = Math.max(3, 2 * (character?.run ?? 0) + 1);
+  const blank = sample.length < least ? undefined : best(BLANKS, sample);
+  const isBlank = blank !== undefined && blank.run >= least;
   return (isBlank ? blank : character)?.delimiter;
 }
 

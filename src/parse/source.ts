@@ -1,6 +1,6 @@
 import { isAscii } from 'node:buffer';
 import iconv from 'iconv-lite';
-import type { ParseOptions } from '../config/vocabulary.js';
+import type { Format, ParseOptions } from '../config/vocabulary.js';
 import type { FileError } from '../errors.js';
 import { createRefuse, createTimeSlice, type Refuse, raiseLimit, type TimeSlice } from './lines.js';
 
@@ -30,12 +30,21 @@ export interface OpenFile {
   readonly refuse: Refuse;
   readonly slice: TimeSlice;
   readonly signal?: AbortSignal | undefined;
+  /** What was found out about the content: without a mapping, a file is measured and then read. */
+  readonly known: { format?: Format; text?: KnownText };
+}
+
+/** The lines of a file whose bytes are in memory. */
+interface KnownText {
+  readonly encoding: string;
+  readonly lines: () => Iterable<readonly string[]>;
 }
 
 /** `limits.maxMs` covers everything that is done with the opened file. */
 export function openFile(source: Source, options: ParseOptions, signal?: AbortSignal): OpenFile {
   const refuse = createRefuse(source.path);
-  return { source, options, refuse, slice: createTimeSlice(options.limits.maxMs, refuse, signal), signal };
+  const slice = createTimeSlice(options.limits.maxMs, refuse, signal);
+  return { source, options, refuse, slice, signal, known: {} };
 }
 
 /** The bytes of a file in chunks, so that a long file is never in memory as a whole. Refuses more than `maxBytes`. */

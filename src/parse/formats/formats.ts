@@ -64,9 +64,13 @@ const HEAD_BYTES = 64 * 1024;
 export async function formatOf(file: OpenFile): Promise<Format> {
   const { format, limits } = file.options;
   if (format !== 'auto') return format;
+  if (file.known.format) return file.known.format;
   const head = await readHead(file, HEAD_BYTES, limits.maxBytes ?? Number.POSITIVE_INFINITY);
   const recognised = recognise(head, file.source.name);
-  if ('format' in recognised) return recognised.format;
+  if ('format' in recognised) {
+    file.known.format = recognised.format;
+    return recognised.format;
+  }
   throw file.refuse(`the file is not text: it is ${recognised.unreadable}`, {
     hint: 'to file it without reading it: `parse: { format: none }`',
     isMismatch: true,
