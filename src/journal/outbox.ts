@@ -45,11 +45,12 @@ export const createOutbox = (store: Store, id: string): Outbox => ({
   },
 });
 
-function createDeliveries({ db, commit, apply, writeLater, check, now }: Store): Deliveries {
+function createDeliveries(store: Store): Deliveries {
+  const { db, commit, apply, writeLater, check, now } = store;
   // One process has the journal, so its claims need not outlive it.
   const claimed = new Set<number>();
   const applying = (run: number, changes: readonly RunChange[]) => () => {
-    for (const change of changes) applyChange(db, run, change, now());
+    for (const change of changes) applyChange(store, run, change, now());
   };
   return {
     async claim(at, limit, among) {
@@ -96,7 +97,7 @@ function dueRuns(db: Connection, now: number, limit: number, claimed: ReadonlySe
         AND due_at <= ${now} ORDER BY backlog, id LIMIT ${limit + claimed.size} + 0`;
     // The rank is the place among the due runs of the instrument. Those that are claimed count: otherwise, with one claim
     // at a time, the instrument with the oldest run would always be first.
-    return rows.map((row, rank) => ({ ...row, rank })).filter(({ id }) => !claimed.has(id));
+    return rows.map(({ id, backlog }, rank) => ({ id, backlog, rank })).filter(({ id }) => !claimed.has(id));
   });
   return candidates
     .sort((a, b) => a.backlog - b.backlog || a.rank - b.rank || a.id - b.id)
@@ -161,22 +162,29 @@ function loadRun(db: Connection, id: number): OpenRun {
       FROM earlier_comments WHERE run = id) AS wasReread, EXISTS (SELECT 1 FROM attachments WHERE run = id) AS hasFiles
       FROM runs JOIN drafts ON drafts.run = runs.id WHERE id = ${id}`;
   if (row === undefined) throw new Error(`run ${id} is not in the journal`);
-  const { title, date, body, tags, extras, stored, wasReread, ...run } = row;
+  const { instrument, sha256, reference, step, unseen, attempts, title, date, body, tags, stored } = row;
+  const wasReread = row.wasReread === 1;
   const earlier = wasReread
     ? db.rows`SELECT title, date, body, tags, extras, written, stored FROM earlier_drafts WHERE run = ${id} ORDER BY rowid`
     : [];
   return {
-    ...run,
-    server: run.server ?? undefined,
-    floor: run.floor ?? undefined,
-    experiment: run.experiment ?? undefined,
-    adopted: run.adopted === 1,
-    hasFiles: run.hasFiles === 1,
+    id,
+    instrument,
+    sha256,
+    reference,
+    step,
+    server: row.server ?? undefined,
+    floor: row.floor ?? undefined,
+    unseen,
+    experiment: row.experiment ?? undefined,
+    adopted: row.adopted === 1,
+    attempts,
+    hasFiles: row.hasFiles === 1,
     stored: stored === null ? {} : storedParts.parse(stored),
-    isAddition: wasReread === 1 && db.exists`SELECT 1 FROM earlier_drafts WHERE run = ${id} AND addition = 1`,
-    draft: { title, date, body, tags: JSON.parse(tags) as string[], extras: readExtras(extras) },
+    isAddition: wasReread && db.exists`SELECT 1 FROM earlier_drafts WHERE run = ${id} AND addition = 1`,
+    draft: { title, date, body, tags: JSON.parse(tags) as string[], extras: readExtras(row.extras) },
     earlier: parseRows(earlierRow, earlier),
-    ...loadComments(db, id, wasReread === 1),
+    ...loadComments(db, id, wasReread),
   };
 }
 
@@ -192,29 +200,31 @@ function loadComments(db: Connection, run: number, wasReread: boolean): Pick<Ope
   const surplus = new Map(earlier.filter(({ n }) => !wanted.has(n)).map(({ n, comment }) => [n, comment]));
   return {
     comments: planned.map(({ n, text, comment, intentAt, gone }) => ({
-      ...{ n, text, comment: comment ?? undefined, intentAt: intentAt ?? undefined, gone: gone ?? undefined },
       earlier: textsOf(n),
+      ...{ n, text, comment: comment ?? undefined, intentAt: intentAt ?? undefined, gone: gone ?? undefined },
     })),
     surplus: [...surplus].map(([n, comment]) => ({ n, comment, texts: textsOf(n) })),
   };
 }
 
 /** Applies one change to a run and adds it to its history. Within a commit. */
-function applyChange(db: Connection, run: number, change: RunChange, at: number): void {
-  updateRun(db, run, change, at);
+function applyChange(store: Store, run: number, change: RunChange, at: number): void {
+  const { db } = store;
+  updateRun(store, run, change, at);
   const { kind, ...detail } = change;
   if (change.kind === 'postponed') addPostponement(db, run, at, change);
   else if (kind === 'described') addHistory(db, run, at, kind);
   else addHistory(db, run, at, kind === 'parked' ? 'rested' : kind, detail);
 }
 
-function updateRun(db: Connection, run: number, change: RunChange, at: number): unknown {
+function updateRun(store: Store, run: number, change: RunChange, at: number): unknown {
+  const { db } = store;
   switch (change.kind) {
     case 'intended':
       db.run`
         UPDATE runs SET step = 'creating', server = ${change.server}, floor = ${change.floor ?? null}, unseen =
           ${change.unseen ?? 0}, intent_at = ${change.at}, updated_at = ${at} WHERE id = ${run}`;
-      if (change.sweepFrom !== undefined) learn(db, change.server, { sweepFrom: change.sweepFrom });
+      if (change.sweepFrom !== undefined) learn(store, change.server, { sweepFrom: change.sweepFrom });
       return undefined;
     case 'notCreated':
       // An earlier creation with an unknown outcome stays one, whether or not the later one took effect.
@@ -226,7 +236,7 @@ function updateRun(db: Connection, run: number, change: RunChange, at: number): 
       db.run`
         UPDATE runs SET step = 'created', experiment = ${change.experiment}, attempts = 0, due_at = 0, updated_at
           = ${at} WHERE id = ${run}`;
-      return noteCreation(db, run, change);
+      return noteCreation(store, run, change);
     case 'described':
       if (change.stored) db.run`UPDATE drafts SET stored = ${JSON.stringify(change.stored)} WHERE run = ${run}`;
       return db.run`UPDATE runs SET step = 'described', attempts = 0, updated_at = ${at} WHERE id = ${run}`;
@@ -260,18 +270,23 @@ function updateRun(db: Connection, run: number, change: RunChange, at: number): 
 
 /** A new experiment is also the upper end of the ids in which unseen creations are looked for. */
 function noteCreation(
-  db: Connection,
+  { db, facts }: Store,
   run: number,
   { experiment, found }: Extract<RunChange, { kind: 'created' }>,
-): unknown {
+): void {
   const isEnd = Number(!found);
-  return db.run`
+  const url = db.value<string>`
     INSERT INTO servers (url, highest) SELECT server, ${experiment} FROM runs WHERE id = ${run}
       ON CONFLICT (url) DO UPDATE SET highest = max(ifnull(highest, 0), excluded.highest),
       sweep = iif(${isEnd} AND sweep_from < excluded.highest, max(ifnull(sweep, 0), excluded.highest), sweep),
       sweep_count = iif(${isEnd} AND sweep_from < excluded.highest, ifnull(sweep_count, 0) +
         (SELECT unseen FROM runs WHERE id = ${run}), sweep_count),
-      sweep_from = iif(${isEnd} AND sweep IS NULL AND sweep_from >= excluded.highest, NULL, sweep_from)`;
+      sweep_from = iif(${isEnd} AND sweep IS NULL AND sweep_from >= excluded.highest, NULL, sweep_from) RETURNING url`;
+  const known = url === undefined ? undefined : facts.get(url);
+  if (url === undefined || known === undefined) return;
+  // The id was assigned, whether or not this transaction succeeds.
+  if (known.sweepFrom === undefined) facts.set(url, { ...known, highest: Math.max(known.highest ?? 0, experiment) });
+  else facts.delete(url);
 }
 
 const filedRow = z.object({
@@ -311,28 +326,24 @@ const unknownRow = z.object({
   isParked: flag,
 });
 
-/** Read several times per run, so they are kept until something is written. */
-function keepFacts({ db, groups }: Store, url: string): () => ServerFacts {
-  let facts: ServerFacts | undefined;
-  let readAt = -1;
-  return () => {
-    if (facts && readAt === groups()) return facts;
-    readAt = groups();
-    const row = db.row<ServerRow>`
-      SELECT nullif(max(ifnull(highest, 0), ifnull(seen, 0)), 0) AS highest, dialect, keeps_title AS keepsTitle,
-        keeps_comments AS keepsComments, blank, owner, sweep_from AS sweepFrom, sweep, sweep_count AS sweepCount,
-        unconfirmed, shared, halted, restored_from AS restoredFrom FROM servers WHERE url = ${url}`;
-    facts = toFacts(row ?? {});
-    return facts;
-  };
+/** Needed several times per run, so they are kept until they change. */
+function factsOf({ db, facts }: Store, url: string): ServerFacts {
+  const known = facts.get(url);
+  if (known) return known;
+  const row = db.row<ServerRow>`
+    SELECT nullif(max(ifnull(highest, 0), ifnull(seen, 0)), 0) AS highest, dialect, keeps_title AS keepsTitle,
+      keeps_comments AS keepsComments, blank, owner, sweep_from AS sweepFrom, sweep, sweep_count AS sweepCount,
+      unconfirmed, shared, halted, restored_from AS restoredFrom FROM servers WHERE url = ${url}`;
+  const read = toFacts(row ?? {});
+  facts.set(url, read);
+  return read;
 }
 
 function createServer(store: Store, url: string): ServerOutbox {
   const { db, commit } = store;
-  const facts = keepFacts(store, url);
   return {
-    facts: async () => facts(),
-    learn: (facts) => commit(() => learn(db, url, facts)),
+    facts: async () => factsOf(store, url),
+    learn: (facts) => commit(() => learn(store, url, facts)),
     async claimSpare(run, earlier) {
       // There is almost never one, and reading costs less than a commit.
       if (findSpare(db, url, run.reference) === undefined) return undefined;
@@ -349,7 +360,7 @@ function createServer(store: Store, url: string): ServerOutbox {
     hasSpare: async (reference) => db.exists`SELECT 1 FROM spares WHERE server = ${url} AND reference = ${reference}`,
     hasExperiment: async (experiment) =>
       db.exists`
-        SELECT 1 FROM runs WHERE server = ${url} AND experiment = ${experiment} UNION SELECT 1 FROM spares
+        SELECT 1 FROM runs WHERE server = ${url} AND experiment = ${experiment} UNION ALL SELECT 1 FROM spares
           WHERE server = ${url} AND experiment = ${experiment}`,
     runWith: async (experiment) =>
       db.value<number>`SELECT id FROM runs WHERE server = ${url} AND experiment = ${experiment}`,
@@ -383,7 +394,8 @@ function createServer(store: Store, url: string): ServerOutbox {
   };
 }
 
-function learn(db: Connection, url: string, facts: LearntFacts): void {
+function learn({ db, facts: kept }: Store, url: string, facts: LearntFacts): void {
+  kept.delete(url);
   db.run`INSERT OR IGNORE INTO servers (url) VALUES (${url})`;
   for (const [fact, learnt] of Object.entries(facts)) {
     if (learnt === undefined) continue;
@@ -414,18 +426,20 @@ function findSpare(db: Connection, url: string, reference: string): number | und
 }
 
 function claimSpare(
-  { db, now }: Store,
+  store: Store,
   url: string,
   run: OpenRun,
   { unseen, sweepFrom }: UnseenCreations = { unseen: 0 },
 ): number | undefined {
+  const { db, facts, now } = store;
   const experiment = findSpare(db, url, run.reference);
   if (experiment === undefined) return undefined;
+  facts.delete(url);
   dropSpare(db, url, experiment);
-  applyChange(db, run.id, { kind: 'intended', server: url, floor: undefined, sweepFrom, at: now() }, now());
+  applyChange(store, run.id, { kind: 'intended', server: url, floor: undefined, sweepFrom, at: now() }, now());
   if (sweepFrom !== undefined)
     db.run`UPDATE servers SET sweep_count = ifnull(sweep_count, 0) + ${unseen} WHERE url = ${url}`;
-  applyChange(db, run.id, { kind: 'created', experiment, found: true }, now());
+  applyChange(store, run.id, { kind: 'created', experiment, found: true }, now());
   return experiment;
 }
 

@@ -43,7 +43,13 @@ const UNFINISHED = '`labfeed recover` was interrupted: run it again to continue 
 /** What `recover` does to the outbox: it refills it from the notebook, and repairs it after the server was restored. */
 export type Recovery = ReturnType<typeof createRecovery>;
 
-export function createRecovery({ db, commit, now }: Store) {
+export function createRecovery(store: Store) {
+  const { db, facts, now } = store;
+  const commit = <T>(change: () => T): Promise<T> =>
+    store.commit(() => {
+      facts.clear();
+      return change();
+    });
   const placed = (condition: ReturnType<typeof part>): PlacedRun[] => {
     const rows = db.rows`
       SELECT id, reference, instrument, sha256, experiment, (SELECT count(*) FROM drafts

@@ -1,6 +1,7 @@
 import { close, fdatasync, openSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { explain, LabfeedError } from '../errors.js';
+import type { ServerFacts } from '../outbox.js';
 import { Connection, type Database } from './database.js';
 
 /** How long a change that nobody waits for is kept back, to share a transaction with others. */
@@ -35,7 +36,6 @@ export function createStore(database: Database, now: () => number, options: Stor
   let isScheduled = false;
   let isLaterScheduled = false;
   let isSyncScheduled = false;
-  let groups = 0;
   let trouble: string | undefined;
 
   function flush(): void {
@@ -43,7 +43,6 @@ export function createStore(database: Database, now: () => number, options: Stor
     waiting = [];
     isScheduled = false;
     if (group.length === 0) return;
-    groups += 1;
     try {
       synced.check();
       const settle = writeGroup(db, group);
@@ -106,8 +105,8 @@ export function createStore(database: Database, now: () => number, options: Stor
       await synced.idle();
       await log.close();
     },
-    /** How many groups of changes were written: what was read before the last one may be out of date. */
-    groups: () => groups,
+    /** What is known about servers, by URL. A change to their table removes it. */
+    facts: new Map<string, ServerFacts>(),
     /** Throws after a failed sync: what the database shows may not be on disk, and nothing may be sent because of it. */
     check: synced.check,
     /** Why the last change could not be written or synced; undefined once a later one succeeded. */

@@ -56,7 +56,7 @@ export async function exchange(
     handler.cancel(new TimeoutError(`timed out after ${timeoutMs / 1000} s`));
   }, timeoutMs);
   // undici's own time limit for the response would end a long upload.
-  pool.dispatch({ ...request, headersTimeout: timeoutMs } as Dispatcher.DispatchOptions, handler);
+  pool.dispatch({ headersTimeout: timeoutMs, ...request } as Dispatcher.DispatchOptions, handler);
   try {
     return await handler.result;
   } finally {
@@ -127,7 +127,7 @@ class ResponseHandler implements Dispatcher.DispatchHandler {
     if (this.#head) {
       const [first, ...others] = this.#chunks;
       const text = UTF8.decode(others.length === 0 ? first : Buffer.concat(this.#chunks));
-      this.#resolve({ response: { ...this.#head, text, ...(error ? { incomplete: error } : {}) } });
+      this.#resolve({ response: { text, ...this.#head, ...(error ? { incomplete: error } : {}) } });
     } else {
       const isSent = this.#controller !== undefined;
       this.#resolve({ response: undefined, isSent, error: error ?? new Error('the response has no status') });
@@ -137,5 +137,8 @@ class ResponseHandler implements Dispatcher.DispatchHandler {
 
 const UTF8 = new TextDecoder();
 
-const joined = (headers: IncomingHttpHeaders): Record<string, string> =>
-  Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, String(value)]));
+function joined(headers: IncomingHttpHeaders): Record<string, string> {
+  const texts: Record<string, string> = {};
+  for (const name of Object.keys(headers)) texts[name] = String(headers[name]);
+  return texts;
+}

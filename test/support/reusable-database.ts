@@ -127,7 +127,7 @@ export class ReusableDatabase extends DatabaseSync {
 
   #wrap(sql: string): StatementSyncInstance {
     const run = this.#transaction(sql);
-    if (run) return { run, get: run, all: run } as unknown as StatementSyncInstance;
+    if (run) return { run, setReturnArrays: () => undefined, columns: () => [] } as unknown as StatementSyncInstance;
     const compiled = super.prepare(sql);
     if (IS_SELECT.test(sql)) return this.#remembered(compiled, sql);
     return sql.startsWith('PRAGMA') ? compiled : this.#changing(compiled, sql);
@@ -174,22 +174,17 @@ export class ReusableDatabase extends DatabaseSync {
         return result;
       };
     const { run, get, all } = compiled as unknown as Record<'run' | 'get' | 'all', Method>;
-    return { run: change(run), get: change(get), all: change(all) } as unknown as StatementSyncInstance;
+    return {
+      ...{ run: change(run), get: change(get), all: change(all) },
+      setReturnArrays: (isOn: boolean) => compiled.setReturnArrays(isOn),
+      columns: () => compiled.columns(),
+    } as unknown as StatementSyncInstance;
   }
 
   /** Runs a query only if one of its tables has changed since it was last run with the same values. */
   #remembered(query: StatementSyncInstance, sql: string): StatementSyncInstance {
     const changes = [...this.#changes].filter(([name]) => new RegExp(`\\b${name}\\b`).test(sql)).map(([, one]) => one);
     if (changes.length === 0) return query;
-    const names = query.columns().map(({ name }) => name);
-    // Naming the columns costs less here than in the driver.
-    query.setReturnArrays(true);
-    const toRow = (values: unknown): unknown => {
-      if (values === undefined) return undefined;
-      const row: Record<string, unknown> = {};
-      for (let n = 0; n < names.length; n++) row[names[n] as string] = (values as unknown[])[n];
-      return row;
-    };
     const remember = (read: Method): Method => {
       const results = new Map<string, unknown>();
       let readAt = -1;
@@ -206,9 +201,12 @@ export class ReusableDatabase extends DatabaseSync {
         return result;
       };
     };
-    const get: Method = (...args) => toRow(query.get(...(args as never[])));
-    const all: Method = (...args) => (query.all(...(args as never[])) as unknown[]).map(toRow);
-    return { get: remember(get), all: remember(all) } as unknown as StatementSyncInstance;
+    const { get, all } = query as unknown as Record<'get' | 'all', Method>;
+    return {
+      ...{ get: remember(get.bind(query)), all: remember(all.bind(query)) },
+      setReturnArrays: (isOn: boolean) => query.setReturnArrays(isOn),
+      columns: () => query.columns(),
+    } as unknown as StatementSyncInstance;
   }
 
   /** The tables that a statement changes. Triggers count runs in other tables; a run is deleted with all that refers to it. */
