@@ -277,7 +277,7 @@ async function read(
   const options = { copyTo: copies?.path, isPlotted: copies?.isPlotted ?? false };
   const early = isEarly ? toReading(await reader.read(single, clock.now(), options), instrument) : undefined;
   const { file, problem } =
-    early?.sha256 === undefined ? await identify(settled, copies, runs) : { file: { ...single, sha256: early.sha256 } };
+    early?.sha256 === undefined ? await identify(settled, copies, runs) : { file: { sha256: early.sha256, ...single } };
   const run: NewRun = {
     instrument: name,
     file,
@@ -428,7 +428,7 @@ async function deliverRun(id: number, signal: AbortSignal, filled: () => void, d
   try {
     run = await delivery.outbox.load(id);
     await delivery.prepare();
-    const experiment = await deliver(run, { ...context, filled, notebook: writes.observe(id, context.notebook) });
+    const experiment = await deliver(run, { filled, ...context, notebook: writes.observe(id, context.notebook) });
     // A plot or a note is added to a run that was filed before.
     const message = run.isAddition ? 'body updated' : 'run filed';
     delivery.log.info({ run: id, instrument: run.instrument, experiment }, message);

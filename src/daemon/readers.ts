@@ -157,7 +157,7 @@ class Lane {
   }
 
   add(task: Task): Promise<Answer> {
-    return new Promise((resolve, reject) => this.#take({ ...task, isClosed: false, resolve, reject }));
+    return new Promise((resolve, reject) => this.#take({ isClosed: false, resolve, reject, ...task }));
   }
 
   #take(task: Pending): void {

@@ -51,7 +51,7 @@ async function deliverSteps(run: OpenRun, context: DeliveryContext): Promise<num
   checkHalt(await server.facts());
   if (run.experiment !== undefined && run.server !== server.url) throw startedElsewhere(run);
   const { experiment, isNew, isFilled = false } = await obtainExperiment(run, context);
-  const filing: Filing = { ...context, run, experiment };
+  const filing: Filing = { run, experiment, ...context };
   if (run.step !== 'described') {
     await confirmEnd(filing, isNew);
     stopping.throwIfAborted();

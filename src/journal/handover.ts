@@ -166,7 +166,7 @@ function addOrReplace(
   const { drift } = judgement;
   const failure = problem ? 'file' : drift?.held ? 'drift' : undefined;
   const reason = problem ? explain(problem) : null;
-  const identity = found ? identityOf(db, run) : { ...keyOf(run), copy: copyOf(db, keyOf(run)), refiling: 0 };
+  const identity = found ? identityOf(db, run) : { refiling: 0, ...keyOf(run), copy: copyOf(db, keyOf(run)) };
   const content = { sha256: identity.sha256, copy: identity.copy, isErased: false };
   const id = putRun(db, run, identity, { failure, reason }, at);
   if (id === undefined) {
@@ -179,7 +179,7 @@ function addOrReplace(
   if (draft && found) replaceDraft(db, id, toFile(db, id, run, draft, omits));
   else if (draft) putDraft(db, id, toFile(db, id, run, draft, omits));
   if (run.sources) addSources(db, id, run.sources);
-  return { ...content, run: id, outcome: failure ? PARKED[failure] : 'queued', drift };
+  return { run: id, outcome: failure ? PARKED[failure] : 'queued', drift, ...content };
 }
 
 /** What is filed of this reading: briefly if the raw files are attached, with the plot if it is known. */

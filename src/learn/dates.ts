@@ -332,12 +332,7 @@ const MONTH = /^(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*$/i;
 
 const NAME_DATES: readonly (readonly [pattern: RegExp, ...formats: string[]])[] = [
   [/20\d{6}[_-]\d{6}/, 'yyyyMMdd_HHmmss', 'yyyyMMdd-HHmmss'],
-  [
-    /20\d\d-\d\d-\d\d[ _T]\d\d-\d\d-\d\d/,
-    'yyyy-MM-dd HH-mm-ss',
-    'yyyy-MM-dd_HH-mm-ss',
-    "yyyy-MM-dd'T'HH-mm-ss",
-  ],
+  [/20\d\d-\d\d-\d\d[ _T]\d\d-\d\d-\d\d/, 'yyyy-MM-dd HH-mm-ss', 'yyyy-MM-dd_HH-mm-ss', "yyyy-MM-dd'T'HH-mm-ss"],
   [/\d{1,2}_\d{1,2}_20\d\d_\d{1,2}_\d\d_\d\d_[AP]M/, 'M_d_yyyy_h_mm_ss_a'],
   [/\d{1,2}_\d{1,2}_20\d\d \d{1,2}_\d\d_\d\d [AP]M/, 'M_d_yyyy h_mm_ss a'],
   [/20\d\d-\d\d-\d\d/, 'yyyy-MM-dd'],

@@ -27,8 +27,8 @@ export async function measureFile(
     if (last?.options !== options) last = { options, record: await readFile({ ...file, options }) };
     return last.record;
   };
-  const measured = await MEASURERS[await formatOf(file)]({ ...file, name: file.source.name, read });
-  return { ...measured, read };
+  const measured = await MEASURERS[await formatOf(file)]({ name: file.source.name, read, ...file });
+  return { read, ...measured };
 }
 
 type Measurer = (file: OpenFile & MeasureContext) => Promise<Measured>;

@@ -142,7 +142,7 @@ async function describeReadable(
     const error = firstError;
     const described = describeFile(left, source, error ? () => error : refuse);
     try {
-      return { ...described, record: await read({ ...described.mapping, ...marks }) };
+      return { record: await read({ ...described.mapping, ...marks }), ...described };
     } catch (thrown) {
       if (!(thrown instanceof FileError)) throw thrown;
       firstError ??= withMapping(thrown, described.mapping);

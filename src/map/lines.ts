@@ -61,9 +61,9 @@ function rowLines(table: Table): Lines {
     others.length <= MAX_UNNAMED && !units.includes(undefined) && new Set(units).size === units.length;
   const isNamed = others.length > 1 && !areUnitsEnough;
   return {
-    ...(isNamed || columns.length === 0 ? {} : { about: columns.map(headingOf).join(', ') }),
     noun: 'row',
     count: rows.length,
+    ...(isNamed || columns.length === 0 ? {} : { about: columns.map(headingOf).join(', ') }),
     line(index) {
       const cells = rows[index] ?? [];
       const head = cells[0] && label ? cellWithUnit(cells[0], label) : '';

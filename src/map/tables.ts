@@ -18,7 +18,9 @@ export const withUnit = ({ text, unit }: Pick<Value, 'text' | 'unit'>): string =
 
 /** The cell as written, followed by the unit of its column if it contains a number and no unit of its own. */
 export const cellWithUnit = (cell: Value, { unit }: Column): string =>
-  cell.unit === undefined && unit !== undefined && /\d/.test(cell.text) ? withUnit({ text: cell.text, unit }) : withUnit(cell);
+  cell.unit === undefined && unit !== undefined && /\d/.test(cell.text)
+    ? withUnit({ text: cell.text, unit })
+    : withUnit(cell);
 
 /**
  * Without columns that are empty in all rows, and without those that only repeat others: the texts of the column before

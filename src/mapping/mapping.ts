@@ -166,8 +166,8 @@ function toFileError(error: unknown, { path }: IdentifiedFile): Error {
 }
 
 const toSource = ({ parts, ...file }: IdentifiedFile): Source => ({
-  ...nameAndSize(file),
   content: parts ? new Uint8Array() : contentOf(file),
+  ...nameAndSize(file),
   parts: parts?.map((part) => ({ ...nameAndSize(part), relativePath: part.name, content: contentOf(part) })),
 });
 
@@ -176,8 +176,8 @@ const nameAndSize = ({ path, size }: DiskFile) => ({ path, size, name: posix.bas
 function describeFile(file: IdentifiedFile): SourceFile {
   const name = posix.basename(file.path);
   return {
-    ...describeContent(file),
     name,
+    ...describeContent(file),
     stem: posix.parse(name).name,
     path: file.path,
     parts: file.parts?.map((part) => ({ ...describeContent(part), name: part.name })),

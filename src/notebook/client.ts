@@ -258,7 +258,7 @@ function toHttp({ method, path, key }: RequestInfo, body: object | undefined, fo
   }
   if (body === undefined) return { method, path, headers, body: null };
   // Without a charset, which eLabFTW rejects.
-  const typed = { ...headers, 'Content-Type': 'application/json' };
+  const typed = { 'Content-Type': 'application/json', ...headers };
   return { method, path, headers: typed, body: JSON.stringify(body) };
 }
 

@@ -43,7 +43,7 @@ async function readRun(
   signal: AbortSignal | undefined,
 ): Promise<FileRecord> {
   const main = mainFile(run, options);
-  const record = inFile(await readFile({ ...openFile(main, options, signal), hasAlternatives }), run, main);
+  const record = inFile(await readFile({ hasAlternatives, ...openFile(main, options, signal) }), run, main);
   const others: FileRecord[] = [];
   const also: Source[] = [];
   for (const [name, alternatives] of Object.entries(options.also ?? {})) {
@@ -71,7 +71,7 @@ const inFile = (record: FileRecord, { parts }: Source, { path }: Source): FileRe
 export async function readFile(file: OpenFile): Promise<FileRecord> {
   const format = FORMATS[await formatOf(file)];
   await requireWhen(file, format);
-  return { ...(await format.read(file)), dates: file.options.dates };
+  return { dates: file.options.dates, ...(await format.read(file)) };
 }
 
 /** Refuses a file without a line that matches `when`. */

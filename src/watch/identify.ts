@@ -79,7 +79,7 @@ export async function identify(
     if (content && isSmall(file)) {
       const sha256 = hashSmall(file, content, guard);
       await copy?.write(content);
-      return { ...file, sha256, content };
+      return { sha256, content, ...file };
     }
     descriptor = await disk
       .open(file.location, guard ? OPEN_FLAGS | constants.O_NOFOLLOW : OPEN_FLAGS)
@@ -93,7 +93,7 @@ export async function identify(
     const sha256 = await hash(descriptor, file, { content, signal, copy });
     // By name, which detects both writing and replacement.
     mustBe(file, await disk.stat(file.location, BIGINT));
-    return { ...file, sha256, ...(content && { content }) };
+    return { sha256, ...file, ...(content && { content }) };
   } catch (error) {
     throw explained(file, error);
   } finally {

@@ -50,7 +50,7 @@ describe('a date within a line', () => {
 test('the date order that puts dates closer together is more likely', async () => {
   const { mapping, likely } = await learnt('day,n,m\n25/07/21,1,1\n26/07/21,2,1\n27/07/21,3,1\n');
   expect(mapping.dates).toBeUndefined();
-  expect(likely.dates).toEqual({ format: 'dd/MM/yy' });
+  expect(likely().dates).toEqual({ format: 'dd/MM/yy' });
 });
 
 test('a duration is not a time of day', async () => {

@@ -164,7 +164,7 @@ describe('what a person must confirm', () => {
     const text = `Date: 03/04/2026 3:04:05 PM\nSample: S1\n\nx,y,z${XY}`;
     const { mapping, likely, doubts } = await measure(text);
     expect(mapping.dates).toBeUndefined();
-    expect(likely.dates).toEqual({ format: 'MM/dd/yyyy h:mm:ss a' });
+    expect(likely().dates).toEqual({ format: 'MM/dd/yyyy h:mm:ss a' });
     expect(doubts[0]).toContain('03/04/2026 3:04:05 PM is ambiguous. This mapping assumes MM/dd/yyyy h:mm:ss a; ');
   });
 });

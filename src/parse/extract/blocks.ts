@@ -43,7 +43,9 @@ const NONE: ReadonlyMap<string, string> = new Map();
 type TableFinder = ReturnType<typeof createFinder>;
 
 const createFinder = (options: TableOptions, sink: BlockSink, context: Context) => ({
-  ...{ options, context, sink },
+  options,
+  context,
+  sink,
   region: createRegion(options, context),
   match: compilePatterns(options, context),
   /** Whether `header` is a line pattern, not `first` or `none`. */

@@ -37,7 +37,10 @@ export function openContext(file: OpenFile, layout: FileLayout, dates: DateOptio
   const { maxRows } = options.limits;
   let rows = 0;
   return {
-    ...{ ...file, ...layout, firstLines: [], unread: openUnreadLines() },
+    firstLines: [],
+    unread: openUnreadLines(),
+    ...file,
+    ...layout,
     values: createValueReader(options, dates),
     cells: watchCells(options, layout.sheets, refuse),
     countRow(line) {

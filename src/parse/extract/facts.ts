@@ -136,7 +136,10 @@ export type FactFinder = ReturnType<typeof createFinder>;
 function createFinder(options: Finder, context: Context) {
   const region = createRegion(options, context);
   return {
-    ...{ options, context, region, pairs: [] as Pair[] },
+    options,
+    context,
+    region,
+    pairs: [] as Pair[],
     read: createPairReader(options, region.lineFormat),
     isAfter: compileLinePattern(options.after ?? []),
     isUntil: compileLinePattern((options.until ?? []).filter((pattern) => pattern !== 'blank')),

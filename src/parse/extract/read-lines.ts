@@ -108,7 +108,9 @@ function openTableReader(builder: TableBuilder, deferred: Deferred) {
   const sink = plates ? createPlateSink(plates) : createRowSink(builder);
   const finder = openTableFinder(options, context.hasAlternatives ? deferRefusals(sink, deferred) : sink, context);
   return {
-    ...{ builder, finder, plates },
+    builder,
+    finder,
+    plates,
     /** Lines below the table that another table claimed. */
     claimed: new Set<string>(),
   };

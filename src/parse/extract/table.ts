@@ -42,7 +42,9 @@ import { addUnread } from './unread.js';
 export type TableBuilder = ReturnType<typeof openTable>;
 
 export const openTable = (name: string, options: TableOptions, captureNames: readonly string[], context: Context) => ({
-  ...{ name, options, context },
+  name,
+  options,
+  context,
   /** Columns that the lines which start a block can fill. */
   captureNames,
   captured: [] as readonly string[],
@@ -227,7 +229,8 @@ function openRows(table: ColumnPlanning) {
     return openColumn(plan, context, Math.max(1000, Math.min(100_000, share)));
   };
   const rows = {
-    ...{ options, context, columns, open, lastOrigin: 0, taken: 0, count: 0, kept: 0 },
+    options,
+    ...{ context, columns, open, lastOrigin: 0, taken: 0, count: 0, kept: 0 },
     unpivot: options.unpivot === undefined ? undefined : createUnpivot(options.unpivot, options.units, open),
     fill: options.fill && createFill(options.fill.map((name) => findColumn(name, table))),
     conditions: Object.entries(options.where ?? {}).map(([name, wanted]) => {
@@ -346,7 +349,7 @@ function assemble(name: string, rows: Rows, facts: Facts): Table {
     .flatMap((column): Assembled[] => {
       if (column.plan.spec.start !== undefined) return [axis(column.plan, rows, unique, facts)];
       const own = describe(column, rows.options, kept < count, facts);
-      const named = { ...own, name: unique(own.name), value: (row: number) => column.values[row] ?? EMPTY };
+      const named = { value: (row: number) => column.values[row] ?? EMPTY, ...own, name: unique(own.name) };
       if (!column.hasTexts) return [named];
       return [named, { name: unique(`${named.name} text`), value: (row) => textAt(column, row) }];
     });

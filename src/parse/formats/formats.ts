@@ -47,7 +47,7 @@ const MAX_STREAM_CELLS = 40_000;
 
 async function readDelimited(file: OpenFile): Promise<FileRecord> {
   const maxKeptCells = file.source.content instanceof Uint8Array ? MAX_KEPT_CELLS : MAX_STREAM_CELLS;
-  return readLines(file, { ...(await openLines(file)), sheets: [], maxKeptCells });
+  return readLines(file, { sheets: [], maxKeptCells, ...(await openLines(file)) });
 }
 
 /** `format: none`: only the file name and path are read. */

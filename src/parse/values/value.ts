@@ -26,7 +26,9 @@ export function createValueReader(
   const dates = createDateReader(dateOptions);
   const missing = new Set(options.missing);
   const reader: ValueReader = {
-    ...{ numbers, dates, missing },
+    numbers,
+    dates,
+    missing,
     read(written) {
       const text = written.trim();
       if (text === '') return EMPTY;
