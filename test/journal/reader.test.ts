@@ -248,7 +248,13 @@ function watched(): { reader: JournalReader; ran: string[]; plans(): string[] } 
             ran.push(sql);
             return statement[how](...values);
           };
-        return { get: noting('get'), all: noting('all') };
+        statement.setReturnArrays(true);
+        return {
+          get: noting('get'),
+          all: noting('all'),
+          setReturnArrays: () => undefined,
+          columns: () => statement.columns(),
+        };
       };
     },
   });
