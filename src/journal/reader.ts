@@ -58,7 +58,8 @@ export type UnfiledRun = z.output<typeof unfiledRow>;
 
 export type Filing = ReturnType<typeof readFiling>;
 
-export type Overview = ReturnType<typeof readOverview>;
+/** `uploads`: raw files of done runs that wait to be attached. */
+export type Overview = Awaited<ReturnType<JournalReader['overview']>>;
 
 /** An instrument that the journal knows, even if it is no longer configured. */
 export type InstrumentSummary = Overview['instruments'][number];
@@ -73,9 +74,14 @@ export type JournalReader = ReturnType<typeof createReader>;
 
 export function createReader(database: Database, now = systemClock.now) {
   const db = new Connection(database);
+  let uploads: { readonly at: number; readonly waiting: ReturnType<typeof readWaiting> } | undefined;
   return {
     /** All instruments and servers, at a cost that does not grow with the number of runs. */
-    overview: async () => readOverview(db, now()),
+    async overview() {
+      // There may be many after a long outage, and the page asks every second.
+      if (!uploads || Math.abs(now() - uploads.at) >= UPLOADS_MS) uploads = { at: now(), waiting: readWaiting(db) };
+      return { ...readOverview(db, now()), uploads: uploads.waiting };
+    },
     /** Newest first. */
     jobs: async (filter: JobFilter) => listJobs(db, filter),
     job: async (id: number) => readJob(db, id),
@@ -115,6 +121,9 @@ export function createReader(database: Database, now = systemClock.now) {
     close: async () => database.close(),
   };
 }
+
+/** How long uploads that wait are remembered. */
+const UPLOADS_MS = 5000;
 
 const text = nullable(z.string());
 const number = nullable(z.number());
@@ -352,8 +361,6 @@ function readOverview(db: Connection, now: number) {
       oldestAt: oldestOf(db, name),
     })),
     servers: servers.map((row) => ({ url: row.url, ...serverRow.parse(row), spares: sparesOf(db, row.url) })),
-    /** Raw files of done runs that wait to be attached. */
-    uploads: readWaiting(db),
   };
 }
 
