@@ -206,11 +206,12 @@ test('after a crash between the intent to change the body and the PATCH, the bod
 });
 
 test('if a person edited the entry, the plot is attached and the body stays', async () => {
-  const { file, deliverDue, settle, entries, body, plots, states, reasonOf } = await setUp();
+  const { file, deliverDue, attach, entries, body, plots, states, reasonOf } = await setUp();
   const run = await file('a', 'picture');
   await deliverDue();
   for (const entry of entries()) entry.body = `<p>mine</p>${entry.body}`;
-  await settle();
+  await attach();
+  await deliverDue();
   expect(plots()).toHaveLength(1);
   expect(body()).toMatch(/^<p>mine<\/p><p>facts<\/p>\n<p>labfeed/);
   expect(await states()).toEqual({ done: 1 });
@@ -357,6 +358,28 @@ async function openAny({ sha256: wanted }: { sha256: string }) {
     close: async () => undefined,
   };
 }
+
+test('a plot that the mapping no longer has when it was sent is deleted', async () => {
+  const { file, deliverDue, attach, settle, remap, plots, body } = await setUp();
+  const run = await file('a', 'picture');
+  await deliverDue();
+  await attach({
+    async openSource(planned) {
+      const source = await openAny(planned);
+      if (planned.sha256 !== sha256('picture')) return source;
+      return {
+        ...source,
+        async *read() {
+          await remap(run, 'a', 'picture', NO_PLOT);
+          yield* source.read();
+        },
+      };
+    },
+  });
+  await settle();
+  expect(plots()).toEqual([]);
+  expect(body()).not.toContain('<img');
+});
 
 test('a mapping that gives no plot any more removes it; one that could not be drawn leaves it', async () => {
   const { file, settle, remap, body, plots } = await setUp();
