@@ -43,8 +43,8 @@ export async function settleCreations(run: OpenRun, facts: ServerFacts, context:
   const end = isLast ? MAX_SKIPPED : END_OF_IDS;
   const found = searched ?? (await readWindows(open, end, facts, reader, context));
   const total = creations.reduce((sum, { unseen }) => sum + 1 + unseen, 0);
-  const { adopted, disputed } = await adopt(run.id, open, { found, late, total, reader, facts }, context);
-  const missing = open.filter((creation) => !adopted.has(creation.run) && !disputed.has(creation.run));
+  const { adopted, disputed, withheld } = await adopt(run.id, open, { found, late, total, reader, facts }, context);
+  const missing = open.filter(({ run: id }) => !adopted.has(id) && !disputed.has(id) && !withheld.has(id));
   if (missing.length > 0 || disputed.size > 0) await reader.finish();
   const problem = disputed.get(run.id);
   if (problem !== undefined) throw undecided(`the outcome of creating its experiment is unknown, and ${problem}`);
@@ -60,7 +60,8 @@ export async function settleCreations(run: OpenRun, facts: ServerFacts, context:
   if (experiment !== undefined) return { experiment };
   const isUnread = dependsOn(run, reader.unreadable);
   // With a spare that has its title, it need not wait: what it may have left elsewhere is looked for later.
-  if (isWaiting(run.id) || (isUnread && !(await server.hasSpare(run.reference))))
+  const isUndecided = isUnread || withheld.has(run.id);
+  if (isWaiting(run.id) || (isUndecided && !(await server.hasSpare(run.reference))))
     throw notYet(run, leftMs(run.id), reader.unreadable, context);
   const through = isUnread ? (run.floor ?? 0) : reader.end;
   return { absence: unknown.window.absent.get(run.id) ?? { through, isProved: false } };
@@ -260,15 +261,24 @@ interface Pass {
   readonly facts: ServerFacts;
 }
 
-/** Gives each run what it may have; among equals, run `asked` first. `disputed`: why a person has to decide, by run. */
+/**
+ * Gives each run what it may have; among equals, run `asked` first. `disputed`: why a person has to decide, by run.
+ * `withheld`: runs that get nothing yet, although there is something for them, which is kept for them if it has their
+ * title. They must not create another.
+ */
 async function adopt(
   asked: number,
   open: readonly UnknownCreation[],
   pass: Pass,
   context: DeliveryContext,
-): Promise<{ adopted: ReadonlyMap<number, number>; disputed: ReadonlyMap<number, string> }> {
+): Promise<{
+  adopted: ReadonlyMap<number, number>;
+  disputed: ReadonlyMap<number, string>;
+  withheld: ReadonlySet<number>;
+}> {
   const adopted = new Map<number, number>();
   const disputed = new Map<number, string>();
+  const withheld = new Set<number>();
   let { total } = pass;
   let blank = pass.found.blank;
   // Windows differ only in their floors: the smallest one chooses first.
@@ -289,13 +299,19 @@ async function adopt(
     const [experiment, ...others] = candidates.slice(0, 1 + unseen);
     // With several creations of this run unaccounted for, adopting the first would leave the last one behind.
     if (experiment === undefined) continue;
-    if (unseen > 0 && (pass.late.has(run) || dependsOn(creation, pass.reader.unreadable))) continue;
+    const isUnread = dependsOn(creation, pass.reader.unreadable);
+    if (unseen > 0 && (pass.late.has(run) || isUnread)) {
+      withheld.add(run);
+      // An entry may be unreadable for ever, while new ids move the window past what was found.
+      if (isTitled && !pass.late.has(run)) for (const id of candidates) await context.server.addSpare(id, reference);
+      continue;
+    }
     await adoptOne(creation, experiment, isTitled, others, pass, context);
     adopted.set(run, experiment);
     total -= 1 + unseen;
     blank = blank.filter((id) => id !== experiment && !others.includes(id));
   }
-  return { adopted, disputed };
+  return { adopted, disputed, withheld };
 }
 
 /** Why none of these can be given to a run without guessing; undefined if there is no reason, or nothing to give. */

@@ -197,6 +197,24 @@ test('a run that may own an entry that cannot be read uses a spare with its titl
   expect(ours().sort()).toEqual(['A', 'B', 'C', 'D', 'known']);
 });
 
+test('a run with several creations uses the one that was found, even if a neighbour cannot be read', async () => {
+  const { add, fail, attempt, notebook, unreadable, clock, deliverAll, ours } = await setUpCounted();
+  const run = await add('A');
+  await fail(run, { createExperiment: 'dropped' });
+  clock.advance(GRACE_MS);
+  await fail(run, { createExperiment: 'lost' });
+  const [own = 0] = [...notebook.experiments.keys()].slice(-1);
+  addForeign(notebook, 1);
+  unreadable.add(own + 1);
+  clock.advance(GRACE_MS);
+  for (const _ of [1, 2]) await expect(attempt(run)).rejects.toThrow('internal error');
+  await attempt(run);
+  expect(notebook.experiments.get(own)?.title).toBe('A');
+  await add('B');
+  await deliverAll();
+  expect(ours().sort()).toEqual(['A', 'B', 'known']);
+});
+
 test('while a run waits for an entry that cannot be read, ids that are missing below it are not read again', async () => {
   const { add, fail, attempt, notebook, unreadable, requests, clock, deliverAll, ours } = await setUpCounted();
   const run = await add('A');
