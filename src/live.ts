@@ -95,7 +95,6 @@ export const ALARM_KINDS = [
   'auth',
   'outage',
   'overdue',
-  'source',
   'configuration',
   'journal',
   'spool',

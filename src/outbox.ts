@@ -12,7 +12,6 @@ export interface Outbox extends Handover, Deliveries, Upkeep {
   /** What is known about one notebook server. */
   server(url: string): ServerOutbox;
   readonly uploads: Uploads;
-  readonly sources: Sources;
   /** The number of runs in each step or parked state. */
   count(): Promise<Record<string, number>>;
 }
@@ -84,59 +83,6 @@ export interface UploadScope {
   /** Instruments whose files are not attached, whatever the notebook: what waits is given up. */
   readonly dropped: readonly string[];
 }
-
-/** The files that are moved or deleted after their run is filed. */
-export interface Sources {
-  /** Runs whose files are due. */
-  due(now: number, limit: number): Promise<number[]>;
-  load(run: number): Promise<FiledRunFiles>;
-  record(run: number, change: SourceChange): Promise<void>;
-  /** Files that could not be moved or deleted, if there are any. */
-  trouble(): Promise<SourceTrouble | undefined>;
-}
-
-/** A file as intake hands it over. */
-export interface NewSource {
-  readonly path: string;
-  readonly sha256: string;
-  /** Undefined: it is deleted. */
-  readonly target: string | undefined;
-}
-
-export interface DueSource extends NewSource {
-  readonly n: number;
-}
-
-export interface FiledRunFiles {
-  readonly run: {
-    readonly id: number;
-    readonly instrument: string;
-    readonly sha256: string;
-    readonly reference: string;
-    readonly path: string;
-    readonly server: string | undefined;
-    readonly experiment: number | undefined;
-  };
-  readonly files: readonly DueSource[];
-}
-
-export interface SourceTrouble {
-  readonly files: number;
-  /** One of them, and why. */
-  readonly path: string;
-  readonly reason: string;
-}
-
-export type SourceChange =
-  | { readonly kind: 'sourcePostponed'; readonly reason: string; readonly dueAt: number }
-  | {
-      readonly kind: 'sourceSettled';
-      readonly n: number;
-      /** `gone`: somebody else removed it. `changed`: it has other content than what was filed, and stays. */
-      readonly outcome: 'moved' | 'deleted' | 'gone' | 'changed' | 'kept';
-      readonly path: string;
-      readonly to: string | undefined;
-    };
 
 /** A raw file of a run as intake hands it over. */
 export interface NewAttachment {
@@ -351,8 +297,6 @@ export interface NewRun {
   readonly attachments?: readonly NewAttachment[] | undefined;
   /** Its plot, or why it has none. Undefined if it has none to attach, or keeps the one it has. */
   readonly plot?: NewPlot | undefined;
-  /** What is to become of its files, unless they stay. */
-  readonly sources?: readonly NewSource[] | undefined;
 }
 
 /**

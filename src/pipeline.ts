@@ -12,7 +12,7 @@ import type { Journal } from './journal/journal.js';
 import type { Log } from './log.js';
 import { type ReadOptions, type ReadRun, receiveError } from './mapping/reading.js';
 import type { FoundFile, IdentifiedFile, PlotPicture } from './model.js';
-import type { Added, NewRun, NewSource, OpenRun, Outbox, Reading, RunChange } from './outbox.js';
+import type { Added, NewRun, OpenRun, Outbox, Reading, RunChange } from './outbox.js';
 import { refuseSize } from './parse/source.js';
 import { FileBusyError, isSmall, withStandIns } from './watch/identify.js';
 import { type Activity, createBacklog, createRechecks } from './watch/intake.js';
@@ -52,8 +52,6 @@ export interface IntakeDeps {
   readonly reader: Reader;
   /** Absent if no raw files are attached. */
   readonly rawFiles?: RawFiles | undefined;
-  /** What is to become of the files of a run after it is filed. By default, they stay. */
-  readonly sourcesOf?: ((file: IdentifiedFile) => readonly NewSource[] | undefined) | undefined;
   readonly observer: Observer;
   /** Whether a text contains the API key or another secret of labfeed. */
   isSecretIn(text: string): boolean;
@@ -300,7 +298,7 @@ async function read(
   const reading = withoutSecrets(result, file.path, intake);
   // On disk before the run is accepted: from then on, the source may vanish.
   const attached = reading.draft && (await copies?.keep(file, early?.isCopied, result.plot));
-  return handOver({ ...run, ...attached, sources: intake.sourcesOf?.(file) }, reading, intake);
+  return handOver({ ...run, ...attached }, reading, intake);
 }
 
 /** A file that must not be read, such as a link to elsewhere, or is too large for its mapping, is not hashed. */

@@ -4,7 +4,6 @@ import type { UsableConfig } from '../config/load.js';
 import type { JournalReader } from '../journal/reader.js';
 import type { Notebook } from '../notebook/client.js';
 import { plural, terminalLine, withoutPath } from '../text.js';
-import type { MissingComments, MissingUploads } from '../verify.js';
 
 /** What differs between folders, journal and notebook, or is worth knowing. */
 export interface Finding {
@@ -105,9 +104,10 @@ export const differs = ({ kind }: Finding): boolean => !meaningOf(kind).isIntend
 /** What `--repair` requests from the daemon. */
 export interface Repair {
   readonly run: number;
-  /** Empty if the run only waits for its next attempt. */
-  readonly comments: MissingComments;
-  readonly uploads?: MissingUploads;
+  /** Missing comments, with their ids in the journal. Empty if the run only waits for its next attempt. */
+  readonly comments: readonly { readonly n: number; readonly comment: number }[];
+  /** Raw files that are missing, with their ids in the journal, or null if they were refused. */
+  readonly uploads?: readonly { readonly n: number; readonly upload: number | null }[];
 }
 
 /** A file of which everything was read back from the notebook. */

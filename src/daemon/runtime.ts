@@ -32,7 +32,6 @@ import { createActivity } from '../watch/intake.js';
 import { type Claims, createClaims } from '../watch/match.js';
 import { attachFrom, rawFilesOf, sweepSpool } from './attach.js';
 import type { Readers } from './readers.js';
-import { disposeOfSources, sourcesOf } from './sources.js';
 
 interface RuntimeDeps {
   readonly config: UsableConfig;
@@ -104,7 +103,6 @@ export function createRuntime(deps: RuntimeDeps) {
       ...shared,
       reader,
       rawFiles: rawFilesOf(usable, deps),
-      sourcesOf: (file) => sourcesOf(usable, file),
       activity,
       claims: claimsAround(usable, claims, journalOf(config)),
     });
@@ -130,7 +128,7 @@ export function createRuntime(deps: RuntimeDeps) {
       const keepMs = config.invalidSettings.has('keep') ? undefined : config.settings.keep;
       if (keepMs !== undefined) loops.push(pruneDaily(journal.outbox, keepMs, clock, log));
       if (journal.notes.isBehind) await haltBehind(journal, config.notebook.url, journalOf(config));
-      loops.push(sweepSpool(deps), disposeOfSources({ config, journal, notebook: delivery.notebook, clock, log }));
+      loops.push(sweepSpool(deps));
       delivery.start();
       const restored = instruments.map((instrument) => restoreLastFile(instrument, journal));
       await Promise.all([...restored, ...intakes.map((intake) => intake.start())]);
@@ -323,7 +321,6 @@ export function openDelivery(options: DeliveryOptions) {
     /** A run was queued. Its files are due once it is filed. */
     queued: queue.wake,
     gate: () => showState(limiter.state(), writes.state()),
-    notebook: context.notebook,
     /** `ended` is called when the requests that take longer have ended, too: until then, their runs are claimed. */
     async stop(withinMs: number, ended: () => void = () => undefined) {
       stopping.abort(new StoppedError('labfeed is stopping'));

@@ -8,7 +8,6 @@ import { addAttachments, areAttachable, putPlot } from './attachments.js';
 import { addHistory, type Connection, parseRows } from './database.js';
 import { chooseVariant, type Filed, putDraft, replaceDraft } from './drafts.js';
 import { compareShape, recordShape } from './drift.js';
-import { addSources } from './sources.js';
 import type { Store } from './store.js';
 
 /** From intake to outbox: the run is stored here first, and only then does intake remember the file. */
@@ -178,7 +177,6 @@ function addOrReplace(
   if (draft && run.attachments) addAttachments(db, id, run.attachments);
   if (draft && found) replaceDraft(db, id, toFile(db, id, run, draft, omits));
   else if (draft) putDraft(db, id, toFile(db, id, run, draft, omits));
-  if (run.sources) addSources(db, id, run.sources);
   return { run: id, outcome: failure ? PARKED[failure] : 'queued', drift, ...content };
 }
 

@@ -326,23 +326,4 @@ export const MIGRATIONS: readonly string[] = [
   'CREATE INDEX attachments_waiting ON attachments (run) WHERE due_at IS NOT NULL;',
   // What is filed instead if the raw file is not attached after all: body, comments and omits, as JSON.
   'ALTER TABLE drafts ADD COLUMN unattached TEXT;',
-  // Files to move or delete after their run is filed.
-  `
-  CREATE TABLE sources (
-    run    INTEGER NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
-    n      INTEGER NOT NULL,
-    path   TEXT NOT NULL,
-    sha256 TEXT NOT NULL,
-    target TEXT,                    -- null: it is deleted
-    due_at INTEGER,                 -- null: settled, or not yet
-    reason TEXT,                    -- why the last attempt failed
-    outcome TEXT,                   -- moved, deleted, gone, changed, kept; null: not settled
-    moved_to TEXT,
-    PRIMARY KEY (run, n)
-  ) STRICT, WITHOUT ROWID;
-  CREATE INDEX sources_due ON sources (due_at) WHERE due_at IS NOT NULL;
-  CREATE TRIGGER sources_ready AFTER UPDATE OF step ON runs WHEN new.step = 'done' AND old.step <> 'done' BEGIN
-    UPDATE sources SET due_at = 0 WHERE run = new.id AND outcome IS NULL;
-  END;
-  `,
 ];

@@ -19,7 +19,6 @@ import {
 } from './database.js';
 import { copyOf } from './handover.js';
 import { pathsOf, READABLE, signed } from './intake.js';
-import { readSources } from './sources.js';
 
 /** A run as a list shows it. */
 export type Job = z.output<typeof jobRow>;
@@ -109,8 +108,6 @@ export function createReader(database: Database, now = systemClock.now) {
     attachmentsOf: async (run: number) => readAttachments(db, run),
     /** What was sent for a run. */
     filingOf: async (run: number) => readFiling(db, run),
-    /** What became of its files; empty if they stay where they are. */
-    sourcesOf: async (run: number) => readSources(db, run),
     /** The runs that are not in the notebook, or not completely; without the ignored ones. */
     unfiled: (instrument: string | undefined): AsyncIterable<UnfiledRun> =>
       inPages((after) => unfiledAfter(db, after, instrument)),

@@ -166,16 +166,7 @@ function copyRun(
 
 function eraseRun(db: Connection, row: RunRow): void {
   const { id, instrument, sha256, copy } = row;
-  for (const table of [
-    'drafts',
-    'earlier_drafts',
-    'earlier_comments',
-    'remaps',
-    'drifts',
-    'history',
-    'attachments',
-    'sources',
-  ])
+  for (const table of ['drafts', 'earlier_drafts', 'earlier_comments', 'remaps', 'drifts', 'history', 'attachments'])
     db.run`DELETE FROM ${raw(table)} WHERE run = ${id}`;
   db.run`DELETE FROM comments WHERE run = ${id} AND comment IS NULL`;
   db.run`UPDATE comments SET text = '' WHERE run = ${id}`;

@@ -4,7 +4,6 @@ import picomatch from 'picomatch';
 import type { Claim } from '../config/load.js';
 import type { RunKind } from '../config/schema.js';
 import type { DiskFile, Part } from '../model.js';
-import { PRIVATE_PREFIX } from './dispose.js';
 
 export type MatchOptions = Pick<Claim, 'files' | 'ignore'> & Partial<Pick<Claim, 'ready' | 'run'>>;
 
@@ -70,15 +69,12 @@ export function createMatcher({ files, ignore, ready, run }: MatchOptions): Matc
   };
 }
 
-/** Files that labfeed is moving or deleting: see `dispose`. */
-const BEING_MOVED = `**/${PRIVATE_PREFIX}*`;
-
 function compileRules(files: readonly string[], ignore: readonly string[]) {
   // In a list, `!x` means "but not x"; picomatch would read it as "or anything but x".
   const wanted = files.filter((pattern) => !isNegated(pattern));
   const unwanted = files.filter(isNegated).map((pattern) => pattern.slice(1));
   const fileRules = (wanted.length > 0 ? wanted : ['**']).map(compile);
-  const ignoreRules = [...ignore, ...unwanted, BEING_MOVED].map(compile);
+  const ignoreRules = [...ignore, ...unwanted].map(compile);
   const folderRules = ignoreRules.filter(({ pattern }) => !isNegated(pattern));
   return {
     ...{ fileRules, ignoreRules, folderRules },

@@ -83,25 +83,7 @@ function explainRun(run: KnownRun, evidence: Evidence): Answer {
     const hint = 'runs are identified by their content; `duplicates: ingest` files copies at other paths, too';
     return answer('duplicate', text, hint, [known]);
   }
-  return answer(run.state, describeRun(run, evidence), run.nextStep, [
-    ...obstacles(run, evidence),
-    ...sourceFindings(run, evidence),
-    known,
-  ]);
-}
-
-/** What became of the file. */
-function sourceFindings({ id }: KnownRun, { sources, path }: Evidence): Finding[] {
-  const files = sources.get(id) ?? [];
-  const own = files.find((file) => file.path === path) ?? files[0];
-  if (!own) return [];
-  const { outcome, movedTo, reason } = own;
-  if (outcome === 'moved') return [{ text: `its file was moved to ${movedTo}` }];
-  if (outcome === 'deleted')
-    return [{ text: 'its file was deleted, after everything was read back from the notebook' }];
-  if (outcome === 'changed')
-    return [{ text: 'its file was not moved or deleted: it has other content than what was filed' }];
-  return reason === undefined ? [] : [{ text: `its file is neither moved nor deleted yet: ${reason}` }];
+  return answer(run.state, describeRun(run, evidence), run.nextStep, [...obstacles(run, evidence), known]);
 }
 
 function describeRun(run: KnownRun, evidence: Evidence): string {

@@ -1,5 +1,5 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { possibleOverlaps } from '../../src/check/folders.js';
 import { type LoadedConfig, loadConfig } from '../../src/config/load.js';
@@ -204,30 +204,11 @@ test('a mistake in an included file stops only its own instruments', () => {
 
 test('values that are not supported yet are refused', () => {
   const config = load(`${NOTEBOOK}instruments:
-  a: { watch: ., changed: revise }
+  a: { watch: ., source: delete }
   b: { watch: ., run: growing }
   c: { watch: ., attach: auto, drift: off }
 `);
   expect(config.problems.map(({ stops }) => stops)).toEqual([{ instrument: 'a' }, { instrument: 'b' }]);
-});
-
-test('files are kept, deleted or moved to a folder that no instrument watches', () => {
-  const load1 = (written: string) =>
-    load(`${NOTEBOOK}instruments:\n  a: { watch: data/a, source: ${written} }\n  b: { watch: data/b }\n`);
-  expect(load1('delete').instruments[0]?.source).toBe('delete');
-  const { file, instruments } = load1('{ move: filed }');
-  expect(instruments[0]?.source).toEqual({ move: join(dirname(file), 'filed') });
-  for (const folder of ['data/a', 'data/a/done', 'data/b/x']) {
-    const { problems } = load1(`{ move: ${folder} }`);
-    expect(problems).toMatchObject([{ message: expect.stringContaining('is watched'), stops: { instrument: 'a' } }]);
-  }
-  expect(load1('{ move: data/abc }').problems).toEqual([]);
-  expect(load1('moev').problems[0]?.message).toMatch(/expected keep, delete or \{ move: FOLDER \}/);
-  expect(
-    load1('{ mvoe: x }')
-      .problems.map(({ message }) => message)
-      .join(),
-  ).toContain('mvoe');
 });
 
 test('a run is a file, a folder, folders that match a glob, or files with the same stem', () => {

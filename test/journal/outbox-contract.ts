@@ -371,59 +371,6 @@ export function testOutbox(name: string, open: () => Promise<TestedOutbox>): voi
     });
   });
 
-  describe(`${name}: files to move or delete`, () => {
-    const sources = [
-      { path: '/data/a.csv', sha256: 'aa', target: '/filed/a.csv' },
-      { path: '/data/b.csv', sha256: 'bb', target: undefined },
-    ];
-    const settled = (n: number, path: string) =>
-      ({ kind: 'sourceSettled', outcome: 'moved', n, path, to: `/filed/${n}` }) as const;
-
-    test('are due once their run is done, until each is settled, also after a crash and a reopening', async () => {
-      const { outbox, add, afterCrash } = await setUp();
-      const run = await add('a', { sources });
-      expect(await outbox.sources.due(ALWAYS, 9)).toEqual([]);
-      await outbox.record(run, ...done(12));
-      expect(await outbox.sources.due(ALWAYS, 9)).toEqual([run]);
-      expect(await outbox.sources.load(run)).toMatchObject({
-        run: { id: run, experiment: 12 },
-        files: [
-          { n: 1, path: '/data/a.csv', sha256: 'aa', target: '/filed/a.csv' },
-          { n: 2, path: '/data/b.csv', sha256: 'bb', target: undefined },
-        ],
-      });
-      await outbox.sources.record(run, settled(1, '/data/a.csv'));
-      const later = (await afterCrash()).outbox;
-      expect((await later.sources.load(run)).files).toMatchObject([{ n: 2 }]);
-      await later.sources.record(run, settled(2, '/data/b.csv'));
-      expect(await later.sources.due(ALWAYS, 9)).toEqual([]);
-      // Done once more, for example after a remap.
-      await later.record(run, created(12), ...done(12));
-      expect(await later.sources.due(ALWAYS, 9)).toEqual([]);
-    });
-
-    test('wait while raw files are still to be attached', async () => {
-      const { outbox, add } = await setUp();
-      const attachments = [{ name: 'a.csv', path: '/data/a.csv', sha256: 'aa', size: 1 }];
-      const run = await add('a', { sources, attachments });
-      await outbox.record(run, ...done(12));
-      expect(await outbox.sources.due(ALWAYS, 9)).toEqual([]);
-      await outbox.uploads.record(run, { kind: 'uploaded', n: 1, upload: 7, found: false });
-      expect(await outbox.sources.due(ALWAYS, 9)).toEqual([run]);
-    });
-
-    test('that cannot be moved are tried again later, and the reason is known meanwhile', async () => {
-      const { outbox, add } = await setUp();
-      const run = await add('a', { sources });
-      await outbox.record(run, ...done(12));
-      expect(await outbox.sources.trouble()).toBeUndefined();
-      await outbox.sources.record(run, { kind: 'sourcePostponed', reason: 'no space', dueAt: 5000 });
-      expect(await outbox.sources.due(4999, 9)).toEqual([]);
-      expect(await outbox.sources.due(5000, 9)).toEqual([run]);
-      expect(await outbox.sources.trouble()).toEqual({ files: 2, path: '/data/a.csv', reason: 'no space' });
-    });
-  });
-
   describe(`${name}: decisions`, () => {
     test('retry lets a held run continue where it stopped', async () => {
       const { outbox, addWith, decide } = await setUp();
