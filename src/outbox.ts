@@ -154,6 +154,8 @@ export type UploadChange =
 /** The draft's body, with or without the plot or a note that a file is not attached. Absent if it stays as it is. */
 interface BodyChange {
   readonly body?: string;
+  /** The body that it was made from: if the draft has another one by now, that stays. */
+  readonly was?: string;
   /** See `PlannedUpload.image`. */
   readonly image?: string;
 }

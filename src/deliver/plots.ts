@@ -10,6 +10,8 @@ import { checkUnedited } from './revise.js';
 /** The draft's body with the plot, and the markup that shows it. */
 interface ShownPlot {
   readonly body?: string;
+  /** What the body was before. */
+  readonly was?: string;
   readonly image?: string;
 }
 
@@ -43,7 +45,7 @@ async function show(file: PlannedUpload, upload: number, filing: Filing): Promis
   checkUnedited(record, written, (await server.facts()).dialect);
   await checkComments(written, record);
   unknown.window.noteChecked(run.id, clock.monotonic());
-  return { body, image };
+  return { body, was: draft.body, image };
 }
 
 /** eLabFTW shows files with the experiment. */

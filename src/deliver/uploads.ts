@@ -107,10 +107,12 @@ export async function attachFiles(id: number, signal: AbortSignal, delivery: Del
     const run = await context.outbox.uploads.load(id);
     await delivery.prepare();
     if (!(await isWanted(run, delivery))) return await drop(run, delivery);
-    const attempt: Attempt = { ...delivery, run, isOurs: isFresh(run, delivery) };
-    for (const file of run.files.filter(({ isOpen }) => isOpen)) {
+    let attempt: Attempt = { ...delivery, run, isOurs: isFresh(run, delivery) };
+    for (let file = nextOf(run); file !== undefined; file = nextOf(attempt.run)) {
       context.stopping.throwIfAborted();
       if (!(await attach(file, attempt))) return;
+      // A file may take hours, and its run may have been remapped meanwhile.
+      attempt = { ...attempt, run: await context.outbox.uploads.load(id) };
     }
   } catch (error) {
     if (error instanceof StoppedError) return;
@@ -119,6 +121,8 @@ export async function attachFiles(id: number, signal: AbortSignal, delivery: Del
     await context.clock.sleep(isHalted ? HALT_CHECK_MS : JOURNAL_RETRY_MS, signal);
   }
 }
+
+const nextOf = ({ files }: RunUploads): PlannedUpload | undefined => files.find(({ isOpen }) => isOpen);
 
 async function isWanted({ instrument }: RunUploads, { context, instruments }: Delivery): Promise<boolean> {
   const { dialect, halted } = await context.server.facts();
@@ -215,7 +219,7 @@ function withoutNote(body: string, name: string): string {
 async function changedBody(
   change: (body: string) => string,
   { run, context }: Attempt,
-): Promise<{ readonly body?: string }> {
+): Promise<{ readonly body?: string; readonly was?: string }> {
   try {
     const filing = await filingOf(run, context);
     const { draft, stored, earlier } = filing.run;
@@ -229,7 +233,7 @@ async function changedBody(
     const record = await context.notebook.readExperiment(filing.experiment);
     checkUnedited(record, written, dialect);
     await checkComments(written, record);
-    return { body };
+    return { body, was: draft.body };
   } catch (error) {
     if (error instanceof NotebookError && !error.retryable) return {};
     throw error;
@@ -311,7 +315,7 @@ async function findUploaded(run: RunUploads, file: PlannedUpload, filing: Filing
   // A list proves absence only if it contains every upload that we know.
   const ids = new Set(listed.map(({ id }) => id));
   if ([...known].some((id) => !ids.has(id)))
-    throw new NotebookError('conflict', `experiment ${filing.experiment} no longer lists all files attached to it`);
+    throw new NotebookError('request', `experiment ${filing.experiment} no longer lists all files attached to it`);
   checkGrace();
   return undefined;
 }
@@ -327,14 +331,17 @@ function knownPlot(
 }
 
 const NORMAL = 1;
+const DELETED = 3;
 
 /** The listed file with this content that no other file of the run has. If several match, the name decides. */
 function matchUpload(
-  { sha256, name }: Pick<PlannedUpload, 'sha256' | 'name'>,
+  { sha256, name, kind }: Pick<PlannedUpload, 'sha256' | 'name' | 'kind'>,
   listed: readonly UploadRecord[],
   taken: ReadonlySet<number>,
 ): UploadRecord | undefined {
-  const same = listed.filter(({ id, hash }) => hash === sha256 && !taken.has(id));
+  // A raw file that a person deleted stays deleted. A deleted plot is an earlier one of ours.
+  const isThere = ({ state }: UploadRecord): boolean => kind !== 'plot' || Number(state ?? NORMAL) !== DELETED;
+  const same = listed.filter((one) => one.hash === sha256 && !taken.has(one.id) && isThere(one));
   return same.find(({ real_name }) => real_name === name) ?? same[0];
 }
 

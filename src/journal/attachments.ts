@@ -166,7 +166,7 @@ function forgetHidden(db: Connection, run: number): void {
 function noteAmended(
   db: Connection,
   run: number,
-  { body, image: _, ...change }: Extract<UploadChange, { kind: 'uploaded' | 'uploadRefused' }>,
+  { body, was, image: _, ...change }: Extract<UploadChange, { kind: 'uploaded' | 'uploadRefused' }>,
   at: number,
 ): void {
   const { kind, ...detail } = change;
@@ -174,7 +174,8 @@ function noteAmended(
   // A plot that was replaced while it was sent is not shown.
   const isShown = !db.exists`SELECT 1 FROM attachments WHERE run = ${run} AND n = ${change.n} AND kind = 'surplus'`;
   // Somebody who locked, deleted or rewrote the experiment gets no more comments.
-  if (!('failure' in change && change.failure === 'conflict')) amendDone(db, run, isShown ? body : undefined);
+  if (!('failure' in change && change.failure === 'conflict'))
+    amendDone(db, run, isShown && body !== undefined ? { body, was } : undefined);
 }
 
 /** A run without its plot is complete. */
@@ -249,8 +250,14 @@ function showAt(db: Connection, run: number, at: number, body: string): string {
 
 /** Whether the raw files of a run are attached, as far as known: `attachments` counts if none of the run are known. */
 export function areAttachable(db: Connection, run: number, attachments: readonly NewAttachment[] = []): boolean {
-  const known = db.values<number>`SELECT refused FROM attachments WHERE run = ${run} AND kind = 'raw'`;
-  if (known.length > 0) return !known.includes(1);
+  const known = db.rows<{ refused: number; isThere: number }>`
+    SELECT refused, upload IS NOT NULL AS isThere FROM attachments WHERE run = ${run} AND kind = 'raw'`;
+  // The comments of a run that was filed in full are not replaced by a summary before its files are attached.
+  const isFiledInFull = db.exists`
+    SELECT 1 FROM runs JOIN drafts ON drafts.run = runs.id WHERE runs.id = ${run} AND step = 'done'
+      AND unattached IS NULL`;
+  if (isFiledInFull) return known.length > 0 && known.every(({ isThere }) => isThere === 1);
+  if (known.length > 0) return known.every(({ refused }) => refused === 0);
   return attachments.length > 0 && attachments.every(({ problem }) => problem === undefined);
 }
 

@@ -68,7 +68,14 @@ const keepEarlier = (db: Connection, run: number, isAddition = false): unknown =
  * a body, only its comments are written. While a run is on its way, its delivery already has what it will write: it is
  * amended when it is done.
  */
-export function amendDone(db: Connection, run: number, body?: string): void {
+export function amendDone(
+  db: Connection,
+  run: number,
+  change?: { readonly body: string; readonly was?: string | undefined },
+): void {
+  const isCurrent =
+    change !== undefined && db.exists`SELECT 1 FROM drafts WHERE run = ${run} AND body = ${change.was ?? ''}`;
+  const body = isCurrent ? change.body : undefined;
   const json = db.value<string>`
     SELECT unattached FROM drafts WHERE run = ${run} AND unattached IS NOT NULL
       AND (EXISTS (SELECT 1 FROM attachments WHERE attachments.run = drafts.run AND kind = 'raw' AND refused = 1)

@@ -197,6 +197,7 @@ async function prune({ db, commit }: Store, before: number, from: number): Promi
 const isFinished = (db: Connection, run: number, before: number): boolean =>
   db.exists`
     SELECT 1 FROM runs WHERE id = ${run} AND updated_at < ${before} AND id NOT IN (SELECT run FROM remaps)
+      AND NOT EXISTS (SELECT 1 FROM attachments WHERE run = ${run} AND due_at IS NOT NULL)
       AND (step = 'done' AND parked IS NULL OR parked = 'ignored')`;
 
 function forget(db: Connection, run: number): void {

@@ -290,10 +290,11 @@ function keepComments(
   present: ReadonlySet<number>,
   at: number,
 ): boolean {
+  // The restored state may be older than its uploads, too.
+  lookForUploads(db, id);
   const missing = postedComments(db, id).filter((n) => !present.has(n));
   if (missing.length === 0) return false;
   forgetComments(db, id, missing);
-  lookForUploads(db, id);
   // A run that is being remapped still has to be described first.
   db.run`
     UPDATE runs SET step = CASE step WHEN 'created' THEN step ELSE 'described' END, attempts = 0, due_at = 0,

@@ -348,6 +348,67 @@ test.each(['before it is sent', 'while it is sent'])(
   },
 );
 
+test.each(['raw file', 'plot'])('a body that is remapped while the %s is sent stays, and is not cut', async (sent) => {
+  const { file, deliverDue, attach, settle, remap, plots, body, states } = await setUp();
+  const run = await file('a', 'picture');
+  await deliverDue();
+  const content = sent === 'plot' ? 'picture' : 'a';
+  const other = { body: `<h2>Other</h2>\n${draftOf('a', newRun('a')).body}` };
+  await attach({
+    async openSource(planned) {
+      const source = await openAny(planned);
+      if (planned.sha256 !== sha256(content)) return source;
+      return {
+        ...source,
+        async *read() {
+          await remap(run, 'a', 'picture', plotOf('picture', { at: 0 }), other);
+          await deliverDue();
+          yield* source.read();
+        },
+      };
+    },
+  });
+  await settle();
+  expect(plots()).toHaveLength(1);
+  expect(body().replace(IMAGE, '')).toBe(other.body);
+  if (sent === 'raw file') expect(body()).toMatch(/^<p><img /);
+  expect(await states()).toEqual({ done: 1 });
+});
+
+test('a run that is erased while its plot is sent stays erased', async () => {
+  const { file, deliverDue, attach, settle, journal, database, states } = await setUp();
+  const run = await file('a', 'picture');
+  await deliverDue();
+  await attach({
+    async openSource(planned) {
+      const source = await openAny(planned);
+      return {
+        ...source,
+        async *read() {
+          database.prepare('INSERT INTO inbox (at, request) VALUES (0, ?)').run(JSON.stringify({ kind: 'erase', run }));
+          if (planned.sha256 === sha256('picture')) await decide(journal);
+          yield* source.read();
+        },
+      };
+    },
+  });
+  await settle();
+  expect(await states()).toEqual({ done: 1 });
+  expect(await due(journal, Number.MAX_SAFE_INTEGER, 1)).toEqual([]);
+});
+
+test('a plot that comes back after another one is attached again, not taken for the deleted one', async () => {
+  const { file, settle, remap, plots, body } = await setUp();
+  const run = await file('a', 'picture');
+  await settle();
+  for (const picture of ['other', 'picture']) {
+    await remap(run, 'a', picture);
+    await settle();
+  }
+  expect(plots().map(([, { hash }]) => hash)).toEqual([sha256('picture')]);
+  expect(imagesIn(body())).toEqual([plots()[0]?.[0]]);
+});
+
 /** The bytes that have this hash. */
 async function openAny({ sha256: wanted }: { sha256: string }) {
   const content = ['a', 'picture', 'other'].find((one) => sha256(one) === wanted) ?? '';

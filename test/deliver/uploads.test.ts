@@ -630,6 +630,31 @@ test('all readings are filed if the raw file is not wanted any more, or the serv
   }
 });
 
+test('comments with all readings are not replaced by a summary before the raw file is attached', async () => {
+  const scene = await setUp();
+  const { journal, context, bytes } = scene;
+  const run = await fileBriefly(scene, []);
+  expect(commentsIn(scene)).toEqual(ALL_ROWS);
+  const remap = async (title: string) => {
+    await journal.requests.decide({ kind: 'remap', run }, { path: '/data/a.csv', has: 'itsBytes' });
+    const read = newRun('a', { attachments: [attachment('a')] });
+    const draft = { ...draftOf('a', read, ALL_ROWS), title };
+    const attached = { body: draft.body, plotAt: 0, comments: ['summary'], omits: [] };
+    await journal.outbox.add(read, { draft: { ...draft, attached } });
+    await deliver(await journal.outbox.load(run), context);
+  };
+  await remap('once');
+  expect(commentsIn(scene)).toEqual(ALL_ROWS);
+  bytes.set(attachment('a').sha256, 'a');
+  for (let round = 0; round < 3; round++) {
+    await scene.attempt();
+    scene.clock.advance(GRACE_MS);
+  }
+  expect(scene.uploads()).toHaveLength(1);
+  await remap('twice');
+  expect(commentsIn(scene)).toEqual(['summary']);
+});
+
 test('a refusal while the run is delivered again still leads to all readings', async () => {
   const scene = await setUp();
   const { journal, context } = scene;

@@ -102,6 +102,16 @@ test('pruning removes history, draft and texts of finished runs; fingerprints, p
   expect(await journal.outbox.prune(LATER, 0)).toEqual({ runs: 0, next: undefined });
 });
 
+test('pruning keeps the draft of a run whose raw file is still to be attached', async () => {
+  const { journal } = await openTestJournal();
+  const attachments = [{ name: 'a.csv', path: '/data/a.csv', sha256: 'aa', size: 1 }];
+  await take(journal, newRun('a', { attachments }), someDraft('a'));
+  await journal.outbox.record(1, ...DONE(12));
+  expect(await journal.outbox.prune(LATER, 0)).toMatchObject({ runs: 0 });
+  await journal.outbox.uploads.record(1, { kind: 'uploaded', n: 1, upload: 7, found: false });
+  expect(await journal.outbox.prune(LATER, 0)).toMatchObject({ runs: 1 });
+});
+
 test('pruning works in small batches, each from the end of the previous one', async () => {
   const { journal } = await openTestJournal();
   for (let n = 1; n <= 100; n++) {
