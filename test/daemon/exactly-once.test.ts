@@ -5,7 +5,7 @@ import { startDaemon, weighing } from '../support/daemon-process.js';
 import { until } from '../support/until.js';
 import { allFiled, dropAll, expectEachOnce, setUp, withOneFiled } from './scene.js';
 
-test('50 files become 50 experiments with 150 write requests, and a restart only reads the newest', async () => {
+test('50 files become 50 experiments with 150 write requests, and a restart only reads the newest and the last', async () => {
   const scene = await setUp();
   const first = startDaemon(scene.site.config);
   await first.logged('ready');
@@ -20,9 +20,11 @@ test('50 files become 50 experiments with 150 write requests, and a restart only
   await second.logged('ready');
   await new Promise((resolve) => setTimeout(resolve, 1000));
   expect(await second.stop()).toBe(0);
-  // Shows whether the notebook was restored to an older state.
+  // They show whether the notebook was restored to an older state. The one that was filled in last may be another.
   const added = scene.sandbox.control.requests().slice(before);
-  expect(added.map(({ method, path }) => `${method} ${path}`)).toEqual(['GET /api/v2/experiments/50']);
+  const [newest, ...others] = added.map(({ method, path }) => `${method} ${path}`);
+  expect(newest).toBe('GET /api/v2/experiments/50');
+  expect(others.join()).toMatch(/^(GET \/api\/v2\/experiments\/4\d)?$/);
 }, 60_000);
 
 test('files that arrive while the daemon is stopped, or are renamed, are handled at the next start', async () => {
