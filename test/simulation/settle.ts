@@ -66,7 +66,19 @@ export async function parkPoisoned(world: World, addHealthy: () => Promise<void>
 /** Spare experiments are used by later runs, unless an entry that cannot be read keeps them from it. */
 export async function useSpares(world: World, addHealthy: () => Promise<void>): Promise<void> {
   const most = world.events.has('unreadable') ? MAX_SPARES / 2 : MAX_SPARES;
-  for (let more = 0; more < most && hasSpares(world); more++) await addHealthy();
+  for (let more = 0; more < most && hasSpares(world); more++) {
+    if (world.events.has('unreadable') && more === most - RUNS_AFTER_WAIT) await wait(world, UNREADABLE_MS);
+    await addHealthy();
+  }
+}
+
+/** After the wait, the first run makes the daemon look again for what it could not read. The others use what it finds. */
+const RUNS_AFTER_WAIT = 4;
+
+async function wait({ timeline }: World, ms: number): Promise<void> {
+  const from = timeline.elapsedMs();
+  timeline.at(ms, () => undefined);
+  while (timeline.elapsedMs() < from + ms && (await timeline.step()));
 }
 
 /** Spares that the runs of this PC can use, or ids that the next creation makes it read. What another PC has just created may look like one. */
