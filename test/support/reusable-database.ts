@@ -177,7 +177,7 @@ export class ReusableDatabase extends DatabaseSync {
     return {
       ...{ run: change(run), get: change(get), all: change(all) },
       setReturnArrays: (isOn: boolean) => compiled.setReturnArrays(isOn),
-      columns: () => compiled.columns(),
+      columns: columnsOf(compiled),
     } as unknown as StatementSyncInstance;
   }
 
@@ -205,7 +205,7 @@ export class ReusableDatabase extends DatabaseSync {
     return {
       ...{ get: remember(get.bind(query)), all: remember(all.bind(query)) },
       setReturnArrays: (isOn: boolean) => query.setReturnArrays(isOn),
-      columns: () => query.columns(),
+      columns: columnsOf(query),
     } as unknown as StatementSyncInstance;
   }
 
@@ -221,4 +221,13 @@ export class ReusableDatabase extends DatabaseSync {
   #changed(tables: Iterable<Changes>): void {
     for (const one of tables) one.count += 1;
   }
+}
+
+/** The tables never change, and every process asks again. */
+function columnsOf(statement: StatementSyncInstance): StatementSyncInstance['columns'] {
+  let columns: ReturnType<StatementSyncInstance['columns']> | undefined;
+  return () => {
+    columns ??= statement.columns();
+    return columns;
+  };
 }
