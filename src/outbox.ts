@@ -20,10 +20,13 @@ export interface Outbox extends Handover, Deliveries, Upkeep {
 export interface Handover {
   /** Tells whether intake has to read this file. Attaches the file to a recovered run that has the same content. */
   match(run: NewRun): Promise<Match>;
+  /** The file of this run was renamed: from now on, other bytes at this path are its next version. */
+  move(run: number, path: string): Promise<void>;
   /**
    * Stores a run with its draft, or with the reason why its file cannot be read. It is on disk before anything is sent
    * for it, and within a second in any case. The source is not needed afterwards.
-   * A quarantined or drifted run, or one that a person wants remapped, takes the new reading.
+   * A quarantined or drifted run, or one that a person wants remapped, takes the new reading. If the file revises the
+   * run of its path, that run takes the new version, whatever its state: its experiment, if it has one, is updated.
    */
   add(run: NewRun, reading: Reading): Promise<Added>;
   /** Runs whose files must be read again: parked under another mapping, or to be remapped. */
@@ -111,7 +114,7 @@ interface PlotPlace {
 
 export interface PlannedUpload extends Omit<NewAttachment, 'problem'> {
   readonly n: number;
-  /** `surplus`: the plot of an earlier reading, which is deleted. */
+  /** `surplus`: a plot of an earlier reading, or a raw file of an earlier version, which is deleted. */
   readonly kind: 'raw' | 'plot' | 'surplus';
   /** Of a plot, as is the next: see `PlotPlace`. */
   readonly at: number | undefined;
@@ -124,6 +127,8 @@ export interface PlannedUpload extends Omit<NewAttachment, 'problem'> {
   readonly upload: number | undefined;
   /** Why it was not attached so far. */
   readonly reason: string | undefined;
+  /** Fingerprints of earlier versions of the raw file: the one that is attached is replaced. */
+  readonly earlier: readonly string[];
   /** Whether it is to be uploaded now. */
   readonly isOpen: boolean;
   readonly attempts: number;
@@ -295,6 +300,11 @@ export interface NewRun {
   readonly mapping: string;
   /** The run that these files may be the rest of: they are unchanged since it was taken, but others are gone. */
   readonly partOf?: ContentKey | undefined;
+  /**
+   * The file is the next version of the run that was taken from its path, if there is one. `last`: what was taken from
+   * there last, as far as intake knows.
+   */
+  readonly revises?: { readonly last: ContentKey | undefined } | undefined;
   /** Its raw files, if they are to be attached. */
   readonly attachments?: readonly NewAttachment[] | undefined;
   /** Its plot, or why it has none. Undefined if it has none to attach, or keeps the one it has. */
@@ -303,11 +313,14 @@ export interface NewRun {
 
 /**
  * `new`: no run has this content. `unread`: a run has it, and its file is to be read again. `known`: nothing to do.
- * `busy`: the run is to be remapped from this file, but its delivery is not finished: try again later.
+ * `busy`: the run is to be remapped from this file, but its delivery is not finished: a later scan reads the file.
+ * `version`: the run of this path has other content, which this one replaces. `isBusy`: not while it is being sent.
  */
 export type Match =
   | { readonly kind: 'new' | 'unread' | 'busy' }
-  | ({ readonly kind: 'known'; readonly run: number } & Taken);
+  | { readonly kind: 'version'; readonly replaces: ContentKey; readonly isBusy: boolean }
+  /** `path`: where the run was taken from. Only the name of the file, if the run was recovered; empty if it was erased. */
+  | ({ readonly kind: 'known'; readonly run: number; readonly path: string } & Taken);
 
 /** The key under which intake remembers the files of a run. */
 export interface Taken extends ContentKey {
@@ -345,9 +358,21 @@ export interface Added extends Taken {
   readonly run: number;
   /**
    * `known`: the run was added before, and nothing changed. For a done run that was read again on request: `revised`,
-   * `unchanged` (it reads as it was filed) or `refused` (it cannot be read, and stays as it was filed).
+   * `unchanged` (it reads as it was filed) or `refused` (it cannot be read, and stays as it was filed). For the next
+   * version of a run: `changed`, or `parked` if the run waits for a person. `busy`: nothing was stored, since the
+   * version before is being sent.
    */
-  readonly outcome: 'known' | 'queued' | 'held' | 'quarantined' | 'revised' | 'unchanged' | 'refused';
+  readonly outcome:
+    | 'known'
+    | 'queued'
+    | 'held'
+    | 'quarantined'
+    | 'revised'
+    | 'unchanged'
+    | 'refused'
+    | 'changed'
+    | 'parked'
+    | 'busy';
   readonly drift: Drift | undefined;
 }
 

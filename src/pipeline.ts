@@ -353,7 +353,7 @@ async function handOver(run: NewRun, reading: Reading, intake: IntakeState): Pro
   if (drift && outcome !== 'held') log.warn(fields, DRIFTED);
   log[problem || outcome === 'held' ? 'warn' : 'info'](fields, HANDED_OVER[outcome]);
   if (problem && outcome === 'quarantined') observer.quarantined?.(run.instrument, run.file.path, problem);
-  if (outcome === 'queued' || outcome === 'revised') wakeDelivery();
+  if (outcome === 'queued' || outcome === 'revised' || outcome === 'changed') wakeDelivery();
   return outcome;
 }
 
@@ -377,6 +377,9 @@ const HANDED_OVER: Readonly<Record<Added['outcome'], string>> = {
   revised: 'file re-read: updating the experiment',
   unchanged: 'file re-read: nothing changed, nothing sent',
   refused: 'file re-read: it no longer matches its mapping, experiment left unchanged',
+  changed: 'file changed: its run takes the new version',
+  parked: 'file changed: its run has the new version, but waits for a decision',
+  busy: 'file changed: the version before is being sent',
 };
 
 /* Delivery: from the outbox to the notebook, for all instruments. */

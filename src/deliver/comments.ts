@@ -114,7 +114,7 @@ export async function reviseComment(
   const { run, experiment, notebook, outbox } = filing;
   const record = await readIfPresent(comment, filing);
   const isDone = record !== undefined && hasOneOf([text], record, run, n);
-  const isEarlier = record !== undefined && hasOneOf(earlier, record, run, n);
+  const isEarlier = record !== undefined && isFromReading(earlier, record, run, n);
   // An adopted experiment is filled in whatever it contains, but a comment that somebody wrote is left alone.
   if (!isEarlier && !isDone && !run.adopted) throw changedByPerson(comment, record, filing);
   if (isEarlier && !isDone) {
@@ -131,7 +131,7 @@ export async function dropComment({ n, texts, ...known }: SurplusComment, filing
   const { run, experiment, notebook, outbox } = filing;
   const comment = known.comment ?? (await findPosted(n, filing));
   const record = comment === undefined ? undefined : await readIfPresent(comment, filing);
-  const isOurs = record !== undefined && hasOneOf(texts, record, run, n);
+  const isOurs = record !== undefined && isFromReading(texts, record, run, n);
   if (record && !isOurs && !run.adopted) throw changedByPerson(record.id, record, filing);
   if (record && isOurs) {
     await sendEdit(filing, () => notebook.deleteComment(experiment, record.id)).catch(ignoreMissing);
@@ -157,6 +157,14 @@ function hasOneOf(texts: readonly string[], record: CommentRecord, run: OpenRun,
   const values = Object.values(record).flatMap((value) => (typeof value === 'string' ? [normalised(value)] : []));
   return texts.some((text) => values.includes(normalised(markComment(text, run.reference, n))));
 }
+
+/**
+ * Whether the comment is that of an earlier reading. If the journal no longer has its text, the marker line tells, and
+ * a person has said that the experiment is to be overwritten.
+ */
+const isFromReading = (texts: readonly string[], record: CommentRecord, run: OpenRun, n: number): boolean =>
+  hasOneOf(texts, record, run, n) ||
+  (run.adopted && texts.includes('') && hasMark(record, commentMark(run.reference, n)));
 
 /** Servers store line breaks in different ways. */
 const normalised = (text: string): string =>

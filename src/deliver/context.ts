@@ -133,6 +133,8 @@ export interface UploadRecord {
 export interface RawFile {
   readonly name: string;
   readonly size: number;
+  /** The upload of which it is a new version: the notebook archives that one. */
+  readonly replaces?: number | undefined;
   /** Its bytes, when it is the request's turn. If it throws, the request is cut off. */
   open(): AsyncIterable<Uint8Array>;
 }

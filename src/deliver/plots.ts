@@ -74,15 +74,20 @@ function imageOf({ name, description = '' }: PlannedUpload, record: UploadRecord
 const DELETED = 3;
 
 /**
- * Deletes the plot of an earlier reading, which the body no longer shows. Only if it still is what was uploaded: after
- * the notebook was restored, another file may have its id.
+ * Deletes the plot of an earlier reading, which the body no longer shows, or a raw file that the run no longer has. Only
+ * if it still is what was uploaded: after the notebook was restored, another file may have its id.
  */
-export async function removePlot({ sha256, upload }: PlannedUpload, filing: Filing): Promise<void> {
+export async function removeSurplus(
+  { sha256, upload }: PlannedUpload,
+  files: readonly PlannedUpload[],
+  filing: Filing,
+): Promise<void> {
   const { notebook, experiment, run } = filing;
   const pending = 'an upload with an unknown outcome may still take effect';
   const checkGrace = upload === undefined ? await gracePeriod(run, pending, filing) : undefined;
   const listed = await notebook.listUploads(experiment);
-  const found = listed.find(({ id, hash }) => hash === sha256 && (upload === undefined || id === upload));
+  const isOther = (id: number): boolean => files.some((file) => file.upload === id);
+  const found = listed.find(({ id, hash }) => hash === sha256 && (upload === undefined ? !isOther(id) : id === upload));
   if (!found) return checkGrace?.();
   if (found.state === DELETED) return;
   await sendEdit(filing, () => notebook.deleteUpload(experiment, found.id)).catch((error: unknown) => {

@@ -113,6 +113,12 @@ export async function isStillOurs(record: ExperimentRecord, filing: Filing): Pro
   const reader = readerOf(filing);
   if (run.step === 'described' && isUntouched(record, await server.facts()))
     await haltRestored(experiment, emptied(experiment).sign, server);
+  // Until its next version is written, the experiment shows an earlier one.
+  const shown = [run.draft, ...run.earlier].map(({ title, body }) => ({
+    title,
+    sha256: originIn(body)?.sha256 ?? run.sha256,
+  }));
+  for (const version of shown) if (showsVersion(record, version)) return true;
   if (await isOurs(record, { ...run, experiment, title: run.draft.title }, reader)) return true;
   const { restored, ours } = await inspectNewest(server, reader);
   // Ids ascend: if a later one is still ours, this one is too.
@@ -240,19 +246,18 @@ async function allGone(
 }
 
 /** Whether the experiment shows anything of the run: its origin line, one of its titles or a comment. */
-async function isOurs(
-  { title, body }: ExperimentRecord,
-  run: FiledRun,
-  { listComments }: EntryReader,
-): Promise<boolean> {
-  if (title === provisionalTitle(run.reference)) return true;
-  const origin = typeof body === 'string' ? originIn(body) : undefined;
-  // Another PC can file a file of the same name, so a title counts only if there is no other origin.
-  if (origin ? origin.sha256 === run.sha256 : title === run.title) return true;
+async function isOurs(record: ExperimentRecord, run: FiledRun, { listComments }: EntryReader): Promise<boolean> {
+  if (record.title === provisionalTitle(run.reference) || showsVersion(record, run)) return true;
   const comments = await listComments(run.experiment);
   return comments.some((comment) =>
     Object.values(comment).some((text) => typeof text === 'string' && markIn(text)?.reference === run.reference),
   );
+}
+
+/** Another PC can file a file of the same name, so a title counts only if there is no other origin. */
+function showsVersion({ title, body }: ExperimentRecord, version: Pick<FiledRun, 'title' | 'sha256'>): boolean {
+  const origin = typeof body === 'string' ? originIn(body) : undefined;
+  return origin ? origin.sha256 === version.sha256 : title === version.title;
 }
 
 /** From this id on, at the latest, ids may refer to other experiments, and no id window can be trusted. */

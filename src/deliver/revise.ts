@@ -147,9 +147,12 @@ export async function setTags(filing: Filing): Promise<void> {
   }
 }
 
-/** Waits until no earlier change of this process can arrive late and undo what is sent now. */
+/**
+ * Waits until no earlier change can arrive late and undo what is sent now. An earlier process may have been ended while
+ * it sent a version that is replaced by now.
+ */
 export async function awaitEarlierEdits({ run, server, unknown, clock }: Filing): Promise<void> {
-  if (!unknown.edits.has(run.id)) return;
+  if (!unknown.edits.has(run.id) && run.earlier.every(({ written }) => written)) return;
   const leftMs = (await gracePeriodMs(server)) - unknown.edits.elapsedMs(run.id);
   if (leftMs > 0) throw new NotYetError('a change with an unknown outcome may still take effect', clock.now() + leftMs);
 }

@@ -15,7 +15,7 @@ import {
   type UploadRecord,
 } from './context.js';
 import { attributeNotFound, certainlyNotDone, confirmForbidden } from './failures.js';
-import { removePlot, showPlot } from './plots.js';
+import { removeSurplus, showPlot } from './plots.js';
 import { createQueue, type QueueDeps } from './queue.js';
 import { gracePeriod } from './reconcile.js';
 import { isStillOurs, rewritten } from './restored.js';
@@ -159,7 +159,7 @@ async function attach(file: PlannedUpload, attempt: Attempt): Promise<boolean> {
     if (!attempt.isOurs) await checkOurs(filing);
     attempt.isOurs = true;
     if (file.kind === 'surplus') {
-      await removePlot(file, filing);
+      await removeSurplus(file, run.files, filing);
       await record({ kind: 'uploadRemoved', n });
       return true;
     }
@@ -271,14 +271,14 @@ async function obtainUpload(file: PlannedUpload, filing: Filing, attempt: Attemp
   const { run, context, blame, openSource, isSecretIn, send } = attempt;
   const { outbox, unknown, clock, stopping } = context;
   const { n } = file;
-  const found = file.intentAt === undefined ? undefined : await findUploaded(run, file, filing);
-  if (found !== undefined) return { upload: found, found: true };
+  const attached = await findAttached(run, file, filing);
+  if (attached?.hash === file.sha256) return { upload: attached.id, found: true };
   const source = await openSource(file);
   if (!source) throw new FileError(GONE);
   const reading = new VerifiedReading(file, source, { isSecretIn, stopping });
   try {
     await outbox.uploads.record(run.run, { kind: 'uploadIntended', n, sha256: file.sha256, at: clock.now() });
-    const raw = { name: file.name, size: file.size, open: () => reading.chunks() };
+    const raw = { name: file.name, size: file.size, replaces: attached?.id, open: () => reading.chunks() };
     const upload = await confirmForbidden(filing.notebook, () => send(filing.experiment, raw));
     blame.accepted(run.run, 'uploadFile');
     return { upload, found: false };
@@ -304,20 +304,40 @@ function blamed(error: NotebookError, { run }: RunUploads, blame: Blame): Notebo
 
 const GONE = 'labfeed has no copy of the file, and the file was changed or removed since it was read';
 
-/** The upload that an earlier POST may have created. Absence counts only after the grace period. */
-async function findUploaded(run: RunUploads, file: PlannedUpload, filing: Filing): Promise<number | undefined> {
+/**
+ * The upload that an earlier POST may have created, or the one of an earlier version, which is to be replaced. Absence
+ * counts only after the grace period.
+ */
+async function findAttached(run: RunUploads, file: PlannedUpload, filing: Filing): Promise<UploadRecord | undefined> {
+  const { intentAt, earlier, sha256 } = file;
+  if (intentAt === undefined && earlier.length === 0) return undefined;
   const pending = 'an upload with an unknown outcome may still take effect';
-  const checkGrace = await gracePeriod({ id: run.run }, pending, filing);
+  const checkGrace = intentAt === undefined ? undefined : await gracePeriod({ id: run.run }, pending, filing);
   const listed = await filing.notebook.listUploads(filing.experiment);
   const known = new Set(run.files.flatMap(({ upload }) => upload ?? []));
-  const found = matchUpload(file, listed, known) ?? knownPlot(file, listed, known);
-  if (found !== undefined) return found.id;
+  const current = earlier.length === 0 ? undefined : currentVersion(file, listed, known);
+  const found = earlier.length === 0 ? matchUpload(file, listed, known) : current;
+  if (found?.hash === sha256) return found;
+  const plot = knownPlot(file, listed, known);
+  if (plot) return { ...plot, hash: sha256 };
   // A list proves absence only if it contains every upload that we know.
   const ids = new Set(listed.map(({ id }) => id));
   if ([...known].some((id) => !ids.has(id)))
     throw new NotebookError('request', `experiment ${filing.experiment} no longer lists all files attached to it`);
-  checkGrace();
-  return undefined;
+  checkGrace?.();
+  return current;
+}
+
+/** The version that the notebook shows: earlier ones are archived. One that a person archived or deleted stays so. */
+function currentVersion(
+  { sha256, earlier }: PlannedUpload,
+  listed: readonly UploadRecord[],
+  taken: ReadonlySet<number>,
+): UploadRecord | undefined {
+  const isVersion = ({ hash }: UploadRecord): boolean => hash === sha256 || earlier.includes(hash ?? '');
+  return listed
+    .filter((one) => isVersion(one) && Number(one.state ?? NORMAL) === NORMAL && !taken.has(one.id))
+    .sort((a, b) => b.id - a.id)[0];
 }
 
 /** The journal was lost. A plot may look different since, but each run has one only. */

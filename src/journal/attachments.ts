@@ -1,8 +1,18 @@
 import { z } from 'zod';
-import type { NewAttachment, NewPlot, RunUploads, UploadChange, UploadScope, Uploads } from '../outbox.js';
+import type { Draft } from '../model.js';
+import type {
+  NewAttachment,
+  NewPlot,
+  NewRun,
+  Reading,
+  RunUploads,
+  UploadChange,
+  UploadScope,
+  Uploads,
+} from '../outbox.js';
 import type { WaitingUploads } from '../uploads.js';
-import { addHistory, type Connection, flag, nullable, parseRow, parseRows, part } from './database.js';
-import { amendDone } from './drafts.js';
+import { addHistory, type Connection, flag, nullable, parseRow, parseRows, part, textList } from './database.js';
+import { amendDone, chooseVariant, type Filed } from './drafts.js';
 import type { Store } from './store.js';
 
 /** The attachments of the outbox half. A row is due once its run is done: a trigger sees to that. */
@@ -79,6 +89,7 @@ const fileRow = z.object({
   isOpen: flag,
   attempts: z.number(),
   reason: nullable(z.string()),
+  earlier: textList,
 });
 
 function load(db: Connection, id: number): RunUploads {
@@ -88,11 +99,15 @@ function load(db: Connection, id: number): RunUploads {
   if (run === undefined) throw new Error(`run ${id} is not in the journal`);
   const rows = db.rows`
     SELECT n, kind, place AS at, description, image, name, path, sha256, size, intent_at AS intentAt, upload,
-      due_at IS NOT NULL AS isOpen, attempts, reason FROM attachments WHERE run = ${id} ORDER BY n`;
+      due_at IS NOT NULL AS isOpen, attempts, reason, ifnull(earlier, '[]') AS earlier FROM attachments
+      WHERE run = ${id} ORDER BY n`;
   return { ...run, files: parseRows(fileRow, rows) };
 }
 
 function applyChange(db: Connection, run: number, change: UploadChange, at: number): unknown {
+  // A version of the file that was replaced while it was sent: the next one looks for it.
+  const isReplaced = 'n' in change && !db.exists`SELECT 1 FROM attachments WHERE run = ${run} AND n = ${change.n}`;
+  if (isReplaced && change.kind !== 'uploadIntended') return undefined;
   switch (change.kind) {
     case 'uploadIntended': {
       const { changes } = db.run`
@@ -208,11 +223,65 @@ export function addAttachments(db: Connection, run: number, attachments: readonl
         iif(step = 'done' AND ${problem ?? null} IS NULL, 0, NULL) FROM runs WHERE id = ${run}`;
 }
 
+interface OldFile {
+  readonly n: number;
+  readonly name: string;
+  readonly sha256: string;
+  readonly upload: number | null;
+  readonly wasSent: number;
+  readonly refused: number;
+  readonly earlier: string | null;
+}
+
+/**
+ * Within a commit. The raw files of the next version take the places of those with the same name, and the others are
+ * deleted once the run is done. A file that may have been sent is looked for first.
+ */
+export function replaceAttachments(db: Connection, run: number, files: readonly NewAttachment[] = []): void {
+  const rows = db.rows<OldFile>`
+    SELECT n, name, sha256, upload, intent_at IS NOT NULL AND upload IS NULL AND refused = 0 AS wasSent, refused, earlier
+      FROM attachments WHERE run = ${run} AND kind = 'raw' ORDER BY n`;
+  const isKept = ({ name, sha256, refused }: OldFile): boolean =>
+    refused === 0 && files.some((file) => file.name === name && file.sha256 === sha256);
+  const old = rows.filter((row) => !isKept(row));
+  const kept = rows.filter(isKept);
+  // Numbers are not used twice: an upload may be under way that is recorded under its number.
+  let n = db.value<number>`SELECT max(n) FROM attachments WHERE run = ${run}` ?? 0;
+  for (const row of old) {
+    db.run`DELETE FROM attachments WHERE run = ${run} AND n = ${row.n}`;
+    if (files.some(({ name }) => name === row.name)) continue;
+    for (const sha256 of earlierOf(row)) {
+      n += 1;
+      db.run`
+        INSERT INTO attachments (run, n, kind, name, path, sha256, size, refused, upload, intent_at)
+          VALUES (${run}, ${n}, 'surplus', ${row.name}, '', ${sha256}, 0, 0,
+          ${sha256 === row.sha256 ? row.upload : null}, 0)`;
+    }
+  }
+  for (const { name, path, sha256, size, problem } of files) {
+    if (kept.some((row) => row.name === name)) continue;
+    n += 1;
+    const before = old.find((row) => row.name === name);
+    const earlier = before ? earlierOf(before) : [];
+    db.run`
+      INSERT INTO attachments (run, n, name, path, sha256, size, refused, reason, intent_at, earlier)
+        VALUES (${run}, ${n}, ${name}, ${path}, ${sha256}, ${size}, ${Number(problem !== undefined)},
+        ${problem ?? null}, ${before?.wasSent === 1 ? 0 : null}, ${earlier.length > 0 ? JSON.stringify(earlier) : null})`;
+  }
+}
+
+/** The contents under which the notebook may have this file. */
+function earlierOf({ sha256, upload, wasSent, earlier }: OldFile): string[] {
+  const before = textList.parse(earlier ?? '[]');
+  if (upload !== null) return [sha256];
+  return wasSent === 1 ? [...before, sha256] : before;
+}
+
 /**
  * Within a commit. Gives the run the plot of its new reading: the one that it has, if the bytes are the same; otherwise
  * the other one is deleted once the body no longer shows it. Returns the draft's body with the plot, if that is known.
  */
-export function putPlot(db: Connection, run: number, plot: NewPlot | undefined, body: string): string {
+function putPlot(db: Connection, run: number, plot: NewPlot | undefined, body: string): string {
   if (!plot) {
     db.run`UPDATE attachments SET image = NULL WHERE run = ${run} AND kind = 'plot'`;
     return body;
@@ -248,14 +317,43 @@ function showAt(db: Connection, run: number, at: number, body: string): string {
   return image ? body.slice(0, at) + image + body.slice(at) : body;
 }
 
+/**
+ * What is filed of this reading: briefly if the raw files are attached, with the plot if it is known. `isVersion`: the
+ * files have other content than those of the reading before.
+ */
+export function toFile(
+  db: Connection,
+  id: number,
+  { plot, attachments }: NewRun,
+  read: Draft,
+  omits: Reading['omits'],
+  isVersion = false,
+): Filed {
+  const filed = chooseVariant(read, omits, () => areAttachable(db, id, attachments, isVersion));
+  const { draft, plotAt } = filed;
+  const placed = plot && plotAt !== undefined ? { ...plot, at: plotAt } : plot;
+  const last = db.value<number>`SELECT max(n) FROM attachments WHERE run = ${id}` ?? 0;
+  const body = putPlot(db, id, placed, draft.body);
+  // A plot of other readings was not attached before, so it is not looked for by its name.
+  if (isVersion) db.run`UPDATE attachments SET intent_at = NULL WHERE run = ${id} AND n > ${last}`;
+  return { ...filed, draft: { ...draft, body } };
+}
+
 /** Whether the raw files of a run are attached, as far as known: `attachments` counts if none of the run are known. */
-export function areAttachable(db: Connection, run: number, attachments: readonly NewAttachment[] = []): boolean {
+function areAttachable(
+  db: Connection,
+  run: number,
+  attachments: readonly NewAttachment[] = [],
+  isVersion = false,
+): boolean {
   const known = db.rows<{ refused: number; isThere: number }>`
     SELECT refused, upload IS NOT NULL AS isThere FROM attachments WHERE run = ${run} AND kind = 'raw'`;
   // The comments of a run that was filed in full are not replaced by a summary before its files are attached.
-  const isFiledInFull = db.exists`
-    SELECT 1 FROM runs JOIN drafts ON drafts.run = runs.id WHERE runs.id = ${run} AND step = 'done'
-      AND unattached IS NULL`;
+  const isFiledInFull =
+    !isVersion &&
+    db.exists`
+      SELECT 1 FROM runs JOIN drafts ON drafts.run = runs.id WHERE runs.id = ${run} AND step = 'done'
+        AND unattached IS NULL`;
   if (isFiledInFull) return known.length > 0 && known.every(({ isThere }) => isThere === 1);
   if (known.length > 0) return known.every(({ refused }) => refused === 0);
   return attachments.length > 0 && attachments.every(({ problem }) => problem === undefined);

@@ -89,6 +89,8 @@ export interface Facts {
   readonly uploads: readonly { readonly n: number; readonly upload: number | null }[];
   /** Other runs that are held for the same drift; undefined if accepting the drift has no effect. */
   readonly driftPeers: readonly number[] | undefined;
+  /** The next refiling count of the run whose reference no run has. */
+  readonly refiling: number;
   /** The number that the next new run gets. */
   readonly nextRun: number;
 }
@@ -276,11 +278,10 @@ function refuseRefile(run: RunRow): string | undefined {
     : undefined;
 }
 
-function refile(run: RunRow, { nextRun }: Facts): Decision {
+function refile(run: RunRow, { nextRun, refiling }: Facts): Decision {
   const { id, instrument, sha256, copy, step, parked, hasDraft } = run;
   // Never read, so never filed: there is nothing to distinguish a second filing from.
   if (!hasDraft && step === 'pending') return readAgain(run);
-  const refiling = run.refiling + 1;
   const reference = referenceOf({ instrument, sha256, copy, refiling });
   // A parked run is replaced: otherwise it could be filed in addition to its successor.
   const replaced: Change = { kind: 'set', values: { parked: 'ignored', reason: `refiled as run ${nextRun}` } };

@@ -50,10 +50,18 @@ function writeDraft(db: Connection, run: number, { draft, omits, unattached }: F
  */
 export function replaceDraft(db: Connection, run: number, filed: Filed): void {
   keepEarlier(db, run);
+  // What is replaced may have been an addition to the one before; the new reading is more than that.
+  db.run`UPDATE earlier_drafts SET addition = 0 WHERE run = ${run} AND addition = 1`;
   writeDraft(db, run, filed);
   // It was described by the earlier reading: that is read back, and replaced unless a person changed it.
   db.run`UPDATE runs SET step = 'created' WHERE id = ${run} AND step IN ('described', 'done')`;
   replaceComments(db, run, filed.draft.comments);
+}
+
+/** The same for a run that has nothing in the notebook any more, and is filed again only at a person's request. */
+export function storeDraft(db: Connection, run: number, filed: Filed): void {
+  db.run`DELETE FROM comments WHERE run = ${run}`;
+  putDraft(db, run, filed);
 }
 
 /** `isAddition`: the next draft only adds a plot or a note. */

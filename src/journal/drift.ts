@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { explainProblem } from '../errors.js';
 import { changesBetween, type Shape } from '../model.js';
 import type { Drift, Shaped } from '../outbox.js';
 import { addHistory, type Connection, parseRow, parseRows } from './database.js';
@@ -34,6 +35,17 @@ export function compareShape(
   if (isNew || changes.length === 0 || policy === 'off') return { accepted };
   const held = policy === 'hold';
   return { drift: { changes, since: run ?? undefined, held }, accepted: held ? undefined : accepted };
+}
+
+const MAX_CHANGES_SHOWN = 5;
+
+export function heldReason(run: number, { changes, since }: Drift): string {
+  const shown = changes.slice(0, MAX_CHANGES_SHOWN).join('; ');
+  const more = changes.length - MAX_CHANGES_SHOWN;
+  return explainProblem({
+    message: `compared with ${since === undefined ? 'the previous run' : `run ${since}`}, ${shown}${more > 0 ? `; and ${more} more changes` : ''}`,
+    hint: `to file it and accept the change: labfeed retry ${run}; or change the mapping, and the file is re-read`,
+  });
 }
 
 export function recordShape(

@@ -1,19 +1,21 @@
 import { basename } from 'node:path';
 import { z } from 'zod';
-import { explain, explainProblem } from '../errors.js';
+import { explain } from '../errors.js';
 import { erasedCopy, type RunIdentity, referenceOf, refilingsOf, withoutJournalId } from '../markers.js';
-import { type Draft, STAND_IN } from '../model.js';
-import type { Added, ContentKey, Drift, Handover, Match, NewRun, Reading, UnreadRun } from '../outbox.js';
-import { addAttachments, areAttachable, putPlot } from './attachments.js';
+import { STAND_IN } from '../model.js';
+import type { Added, ContentKey, Handover, Match, NewRun, Reading, UnreadRun } from '../outbox.js';
+import { addAttachments, toFile } from './attachments.js';
 import { addHistory, type Connection, parseRows } from './database.js';
-import { chooseVariant, type Filed, putDraft, replaceDraft } from './drafts.js';
-import { compareShape, recordShape } from './drift.js';
+import { type Filed, putDraft, replaceDraft } from './drafts.js';
+import { compareShape, heldReason, recordShape } from './drift.js';
 import type { Store } from './store.js';
+import { addVersion, claimPath, isBusy, type PathRun, runAt, takeVersion } from './versions.js';
 
 /** From intake to outbox: the run is stored here first, and only then does intake remember the file. */
 export const createHandover = (store: Store): Handover => ({
   match: (run) => match(store, run),
-  add: (run, reading) => store.apply(() => add(store.db, run, reading, store.now())),
+  move: (run, path) => store.commit(() => move(store.db, run, path)),
+  add: (run, reading) => store.apply(() => add(store, run, reading, store.now())),
   unread: async (instrument, mapping) => unread(store.db, instrument, mapping),
 });
 
@@ -29,12 +31,16 @@ interface RunRow {
   readonly matched: number;
 }
 
-/** The last filing of this content. */
+/**
+ * The last filing of this content. If equal bytes at other paths are no runs of their own, that of any path: the
+ * configuration may have changed, and versions of a file have its path as their copy.
+ */
 const findRun = (db: Connection, run: NewRun): RunRow | undefined =>
   db.row<RunRow>`
     SELECT id, path, copy, step, parked, failure, mapping, matched FROM runs
-      WHERE instrument = ${run.instrument} AND sha256 = ${run.file.sha256} AND copy = ${copyOf(db, keyOf(run))}
-      ORDER BY refiling DESC LIMIT 1`;
+      WHERE instrument = ${run.instrument} AND sha256 = ${run.file.sha256}
+      AND (copy = ${copyOf(db, keyOf(run))} OR ${run.copy} = '')
+      ORDER BY copy = ${run.copy} DESC, path = ${run.file.path} DESC, refiling DESC LIMIT 1`;
 
 const keyOf = ({ instrument, file: { sha256 }, copy }: NewRun) => ({ instrument, sha256, copy });
 
@@ -51,7 +57,15 @@ export function copyOf(db: Connection, content: Omit<RunIdentity, 'refiling'>): 
 async function match(store: Store, run: NewRun): Promise<Match> {
   const { db } = store;
   const { instrument, file, partOf } = run;
-  const found = findRun(db, run) ?? ((await claimRecovered(store, run)) ? findRun(db, run) : undefined);
+  const own = runAt(db, run);
+  if (own && own.sha256 !== file.sha256) {
+    const version = await matchVersion(store, own, run);
+    if (version) return version;
+  }
+  const found =
+    (own?.sha256 === file.sha256 ? own : undefined) ??
+    findRun(db, run) ??
+    ((await claimRecovered(store, run)) ? findRun(db, run) : undefined);
   if (found === undefined) return partOf ? matchRest(store, run, partOf) : { kind: 'new' };
   if (isAboutMapping(found) && found.mapping !== run.mapping) return { kind: 'unread' };
   if (remapPath(db, found.id) === file.path)
@@ -61,7 +75,39 @@ async function match(store: Store, run: NewRun): Promise<Match> {
   if (hasOtherRemap(db, instrument, file.path, found.id))
     await store.commit(() => cancelRemaps(db, run, found.id, store.now()));
   if (findUnread(db, run).length > 0) await store.commit(() => resolveUnread(db, run, found.id, store.now()));
-  return { kind: 'known', run: found.id, sha256: file.sha256, copy: found.copy, isErased: found.path === '' };
+  const { id, copy, path } = found;
+  return { kind: 'known', run: id, path, sha256: file.sha256, copy, isErased: path === '' };
+}
+
+/** The run of this path has other content. Undefined if this content belongs to another run of the same file. */
+async function matchVersion(store: Store, own: PathRun, run: NewRun): Promise<Match | undefined> {
+  const { partOf } = run;
+  if (partOf?.sha256 === own.sha256 && own.experiment !== null) return matchRest(store, run, partOf);
+  const recovered = findRecoveredVersion(store.db, run);
+  if (recovered === undefined)
+    return { kind: 'version', replaces: { sha256: own.sha256, copy: own.copy }, isBusy: isBusy(store, own) };
+  await store.commit(() => followRecovered(store.db, own, recovered, run, store.now()));
+  return undefined;
+}
+
+/** A journal that was lost has filed this version of the file. */
+const findRecoveredVersion = (db: Connection, { instrument, file: { sha256, path } }: NewRun): number | undefined =>
+  db.value<number>`
+    SELECT id FROM runs WHERE instrument = ${instrument} AND sha256 = ${sha256} AND mapping = '' AND matched = 0
+      AND step = 'done' AND experiment IS NOT NULL AND path = ${basename(path)} LIMIT 1`;
+
+/** An older version, which this journal has not filed yet, must not get an experiment of its own. */
+function followRecovered(db: Connection, own: PathRun, recovered: number, run: NewRun, at: number): void {
+  claimPath(db, run.instrument, run.file.path, recovered);
+  db.run`UPDATE runs SET path = ${run.file.path} WHERE id = ${recovered}`;
+  if (own.step !== 'pending' || own.parked === 'ignored') return;
+  setAside(db, own.id, `a later version of its file is filed as run ${recovered}`, at);
+}
+
+function move(db: Connection, run: number, path: string): void {
+  const instrument = db.value<string>`
+    UPDATE runs SET path = ${path}, matched = 1 WHERE id = ${run} AND path <> '' RETURNING instrument`;
+  if (instrument !== undefined) claimPath(db, instrument, path, run);
 }
 
 /** Whether the run waits for a mapping that can read its file, or that accepts its columns. */
@@ -77,7 +123,7 @@ async function matchRest(store: Store, run: NewRun, { sha256, copy }: ContentKey
   if (found === undefined) return { kind: 'new' };
   if (hasOtherRemap(db, run.instrument, run.file.path, NO_RUN))
     await store.commit(() => cancelRemaps(db, run, NO_RUN, store.now(), 'some of its files are gone'));
-  return { kind: 'known', run: found.id, sha256, copy, isErased: found.path === '' };
+  return { kind: 'known', run: found.id, path: found.path, sha256, copy, isErased: found.path === '' };
 }
 
 const NO_RUN = 0;
@@ -129,16 +175,51 @@ function unread(db: Connection, instrument: string, mapping: string): UnreadRun[
   return rows.map(({ path, ...content }) => ({ ...content, path: path ?? undefined }));
 }
 
-function add(db: Connection, run: NewRun, reading: Reading, at: number): Added {
-  const found = findRun(db, run);
-  const added = (found && revise(db, found, run, reading, at)) ?? addOrReplace(db, found, run, reading, at);
+function add(store: Store, run: NewRun, reading: Reading, at: number): Added {
+  const { db } = store;
+  const own = runAt(db, run);
+  const isVersion = own !== undefined && own.sha256 !== run.file.sha256;
+  const added = isVersion ? addVersionOf(store, own, run, reading, at) : addContent(db, own, run, reading, at);
+  if (added.outcome === 'busy') return added;
   if (added.outcome !== 'known') cancelRemaps(db, run, added.run, at);
   resolveUnread(db, run, added.run, at);
   return added;
 }
 
-/** Runs from this path whose file was never read. The file of this run has taken its place. */
-function findUnread(db: Connection, { instrument, file: { sha256, path } }: NewRun): number[] {
+function addContent(db: Connection, own: RunRow | undefined, run: NewRun, reading: Reading, at: number): Added {
+  const found = own ?? findRun(db, run);
+  const added = (found && revise(db, found, run, reading, at)) ?? addOrReplace(db, found, run, reading, at);
+  if (run.revises && added.outcome !== 'known') claimPath(db, run.instrument, run.file.path, added.run);
+  return added;
+}
+
+/** A version that cannot be read is quarantined as a run of its own, unless none before it was read. */
+function addVersionOf(store: Store, own: PathRun, run: NewRun, reading: Reading, at: number): Added {
+  const { db } = store;
+  const { sha256, path } = run.file;
+  const isNeverRead = own.parked === 'quarantined' && own.step === 'pending';
+  if (reading.draft || isNeverRead) {
+    if (!isBusy(store, own)) return takeVersion(db, own, run, reading, at);
+    return { run: own.id, outcome: 'busy', drift: undefined, sha256, copy: path, isErased: false };
+  }
+  const stays =
+    own.experiment === null
+      ? `run ${own.id} keeps the version before`
+      : `experiment ${own.experiment} (run ${own.id}) stays as it is, with the version before`;
+  const added = addOrReplace(db, findRun(db, run), run, reading, at, stays);
+  if (added.outcome === 'quarantined') addVersion(db, own, run, at, added.run);
+  return added;
+}
+
+/**
+ * Runs from this path whose file was never read, and of which another file has taken the place. The versions of one
+ * file have the same path; otherwise, only a file without a fingerprint is known to be the same.
+ */
+function findUnread(db: Connection, { instrument, file: { sha256, path }, revises }: NewRun): number[] {
+  if (revises)
+    return db.values<number>`
+      SELECT id FROM runs WHERE instrument = ${instrument} AND parked = 'quarantined' AND parked IS NOT NULL
+        AND step = 'pending' AND sha256 <> ${sha256} AND path = ${path}`;
   return db.values<number>`
     SELECT id FROM runs WHERE instrument = ${instrument} AND sha256 > ${STAND_IN} AND sha256 < ${AFTER_STAND_INS}
       AND sha256 <> ${sha256} AND path = ${path} AND parked = 'quarantined'`;
@@ -147,27 +228,32 @@ function findUnread(db: Connection, { instrument, file: { sha256, path } }: NewR
 const AFTER_STAND_INS = STAND_IN.replace(/.$/, '1');
 
 function resolveUnread(db: Connection, run: NewRun, by: number, at: number): void {
-  for (const id of findUnread(db, run)) {
-    const reason = `its path now holds the file of run ${by}`;
-    db.run`UPDATE runs SET parked = 'ignored', reason = ${reason}, updated_at = ${at} WHERE id = ${id}`;
-    addHistory(db, id, at, 'rested', { as: 'ignored', reason });
-  }
+  for (const id of findUnread(db, run)) setAside(db, id, `its path now holds the file of run ${by}`, at);
 }
 
+function setAside(db: Connection, id: number, reason: string, at: number): void {
+  db.run`UPDATE runs SET parked = 'ignored', reason = ${reason}, updated_at = ${at} WHERE id = ${id}`;
+  addHistory(db, id, at, 'rested', { as: 'ignored', reason });
+}
+
+/** `stays`: what becomes of the version before, if this one cannot be read. */
 function addOrReplace(
   db: Connection,
   found: RunRow | undefined,
   run: NewRun,
   { draft, omits, shaped, problem }: Reading,
   at: number,
+  stays = '',
 ): Added {
   const judgement = shaped ? compareShape(db, run.instrument, run.mapping, shaped) : {};
   const { drift } = judgement;
   const failure = problem ? 'file' : drift?.held ? 'drift' : undefined;
-  const reason = problem ? explain(problem) : null;
-  const identity = found ? identityOf(db, run) : { refiling: 0, ...keyOf(run), copy: copyOf(db, keyOf(run)) };
-  const content = { sha256: identity.sha256, copy: identity.copy, isErased: false };
-  const id = putRun(db, run, identity, { failure, reason }, at);
+  const reason = problem ? `${explain(problem)}${stays && `\n  → ${stays}`}` : null;
+  const copy = found ? found.copy : copyOf(db, keyOf(run));
+  const content = { sha256: run.file.sha256, copy, isErased: false };
+  const id = found
+    ? updateRun(db, found.id, run, { failure, reason }, at)
+    : insertRun(db, run, copy, { failure, reason }, at);
   if (id === undefined) {
     return { ...content, run: found?.id ?? 0, outcome: 'known', isErased: found?.path === '', drift: undefined };
   }
@@ -180,60 +266,48 @@ function addOrReplace(
   return { run: id, outcome: failure ? PARKED[failure] : 'queued', drift, ...content };
 }
 
-/** What is filed of this reading: briefly if the raw files are attached, with the plot if it is known. */
-function toFile(
-  db: Connection,
-  id: number,
-  { plot, attachments }: NewRun,
-  read: Draft,
-  omits: Reading['omits'],
-): Filed {
-  const filed = chooseVariant(read, omits, () => areAttachable(db, id, attachments));
-  const { draft, plotAt } = filed;
-  const placed = plot && plotAt !== undefined ? { ...plot, at: plotAt } : plot;
-  return { ...filed, draft: { ...draft, body: putPlot(db, id, placed, draft.body) } };
-}
-
 const PARKED = { file: 'quarantined', drift: 'held' } as const;
 
-const MAX_CHANGES_SHOWN = 5;
-
-function heldReason(run: number, { changes, since }: Drift): string {
-  const shown = changes.slice(0, MAX_CHANGES_SHOWN).join('; ');
-  const more = changes.length - MAX_CHANGES_SHOWN;
-  return explainProblem({
-    message: `compared with ${since === undefined ? 'the previous run' : `run ${since}`}, ${shown}${more > 0 ? `; and ${more} more changes` : ''}`,
-    hint: `to file it and accept the change: labfeed retry ${run}; or change the mapping, and the file is re-read`,
-  });
+interface Parking {
+  readonly failure: keyof typeof PARKED | undefined;
+  readonly reason: string | null;
 }
 
-/** The filing that a file is read for: the last one that was requested. */
-function identityOf(db: Connection, run: NewRun): RunIdentity {
-  const { instrument, sha256 } = keyOf(run);
-  const copy = copyOf(db, keyOf(run));
-  const refiling = db.value<number>`
-    SELECT max(refiling) FROM runs WHERE instrument = ${instrument} AND sha256 = ${sha256} AND copy = ${copy}`;
-  return { instrument, sha256, copy, refiling: refiling ?? 0 };
-}
+/** Undefined if the run does not wait for a new reading. */
+const updateRun = (
+  db: Connection,
+  id: number,
+  { file, mapping }: NewRun,
+  { failure, reason }: Parking,
+  at: number,
+): number | undefined =>
+  db.value<number>`
+    UPDATE runs SET path = ${file.path}, size = ${file.size}, modified_ms = ${Number(file.mtimeNs / 1_000_000n)},
+      mapping = ${mapping}, parked = ${failure ? PARKED[failure] : null}, failure = ${failure ?? null}, reason =
+      ${reason}, attempts = 0, due_at = 0, updated_at = ${at} WHERE id = ${id}
+      AND (parked = 'quarantined' OR (parked = 'held' AND failure = 'drift')) RETURNING id`;
 
-/** Undefined if the run is known and does not wait for a new reading. */
-function putRun(
+/**
+ * The reference may belong to a run that had this content before its file changed: the notebook has marker lines with
+ * it, so this run gets another one.
+ */
+function insertRun(
   db: Connection,
   { instrument, file, backlog, mapping }: NewRun,
-  identity: RunIdentity,
-  { failure, reason }: { failure: keyof typeof PARKED | undefined; reason: string | null },
+  copy: string,
+  { failure, reason }: Parking,
   at: number,
-): number | undefined {
-  return db.value<number>`
-    INSERT INTO runs (instrument, sha256, copy, refiling, reference, path, size, modified_ms, backlog, mapping,
-      step, parked, failure, reason, added_at, updated_at) VALUES (${instrument}, ${file.sha256},
-      ${identity.copy}, ${identity.refiling}, ${referenceOf(identity)}, ${file.path}, ${file.size},
-      ${Number(file.mtimeNs / 1_000_000n)}, ${backlog ? 1 : 0}, ${mapping}, 'pending',
-      ${failure ? PARKED[failure] : null}, ${failure ?? null}, ${reason}, ${at}, ${at}) ON CONFLICT (instrument,
-      sha256, copy, refiling) DO UPDATE SET path = excluded.path, size = excluded.size, modified_ms =
-      excluded.modified_ms, mapping = excluded.mapping, parked = excluded.parked, failure = excluded.failure,
-      reason = excluded.reason, attempts = 0, due_at = 0, updated_at = excluded.updated_at
-      WHERE parked = 'quarantined' OR (parked = 'held' AND failure = 'drift') RETURNING id`;
+): number {
+  for (let refiling = 0; ; refiling++) {
+    const reference = referenceOf({ instrument, sha256: file.sha256, copy, refiling });
+    const id = db.value<number>`
+      INSERT INTO runs (instrument, sha256, copy, refiling, reference, path, size, modified_ms, backlog, mapping,
+        step, parked, failure, reason, added_at, updated_at) VALUES (${instrument}, ${file.sha256}, ${copy},
+        ${refiling}, ${reference}, ${file.path}, ${file.size}, ${Number(file.mtimeNs / 1_000_000n)},
+        ${backlog ? 1 : 0}, ${mapping}, 'pending', ${failure ? PARKED[failure] : null}, ${failure ?? null},
+        ${reason}, ${at}, ${at}) ON CONFLICT (reference) DO NOTHING RETURNING id`;
+    if (id !== undefined) return id;
+  }
 }
 
 /** The done run that a person wants remapped from this file takes the new reading. */

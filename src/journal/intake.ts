@@ -60,6 +60,15 @@ export function createIntakeJournal(store: Store) {
         .flatMap(({ path }) => [path, erasedPath(instrument, path)])
         .some((path) => wasTakenWithOtherBytes(db, instrument, path, file.sha256));
     },
+    /** What was last taken from there. */
+    async lastTaken(instrument: string, file: FoundFile): Promise<ContentKey | undefined> {
+      flushIfPending(file);
+      for (const { path } of filesOf(file)) {
+        const taken = takenFrom(db, instrument, path);
+        if (taken) return taken;
+      }
+      return undefined;
+    },
     /** The run that these files are the rest of: unchanged since it was taken, but fewer. */
     async partOf(instrument: string, file: FoundFile) {
       flushIfPending(file);
@@ -80,6 +89,17 @@ export function createIntakeJournal(store: Store) {
     /** Marks the files of these runs to be hashed again, and returns how many there are. */
     recheck: (instrument: string, runs: readonly UnreadRun[]) =>
       commit(() => runs.reduce((sum, run) => sum + recheck(db, instrument, run), 0)),
+    /** The same for other files with this content, which the run of this file no longer has. */
+    async recheckCopies(instrument: string, file: FoundFile, content: ContentKey): Promise<void> {
+      store.flush();
+      const own = new Set(filesOf(file).map(({ path }) => path));
+      const copies = pathsOf(db, instrument, content).filter((path) => !own.has(path));
+      if (copies.length === 0) return;
+      await commit(() => {
+        for (const path of copies)
+          db.run`UPDATE files SET mtime_ns = -1 WHERE instrument = ${instrument} AND path = ${path}`;
+      });
+    },
     /** When the instrument's folder was first listed completely. */
     firstScanAt: async (instrument: string) =>
       db.value<number>`SELECT first_scan_at AS at FROM instruments WHERE name = ${instrument}`,
@@ -170,6 +190,11 @@ function isKnown(
 }
 
 type StoredFile = Omit<DiskFile, 'ctimeNs'> & { readonly ctimeNs?: bigint | null };
+
+const takenFrom = (db: Connection, instrument: string, path: string): ContentKey | undefined =>
+  db.row<ContentKey>`
+    SELECT sha256, copy FROM files WHERE instrument = ${instrument} AND path = ${path} AND verdict = 'taken'
+      AND sha256 IS NOT NULL`;
 
 const wasTakenWithOtherBytes = (db: Connection, instrument: string, path: string, sha256: string): boolean =>
   db.exists`

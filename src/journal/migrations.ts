@@ -326,4 +326,29 @@ export const MIGRATIONS: readonly string[] = [
   'CREATE INDEX attachments_waiting ON attachments (run) WHERE due_at IS NOT NULL;',
   // What is filed instead if the raw file is not attached after all: body, comments and omits, as JSON.
   'ALTER TABLE drafts ADD COLUMN unattached TEXT;',
+  // Under `changed: revise`, the contents of a file are versions of one run.
+  `
+  CREATE TABLE paths (
+    instrument TEXT NOT NULL,
+    path       TEXT NOT NULL,
+    run        INTEGER NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+    PRIMARY KEY (instrument, path)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX paths_run ON paths (run);
+  -- Of runs whose file has changed: all versions, the first one included.
+  CREATE TABLE versions (
+    run         INTEGER NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+    n           INTEGER NOT NULL,
+    sha256      TEXT NOT NULL,
+    size        INTEGER NOT NULL,
+    modified_ms INTEGER NOT NULL,
+    at          INTEGER NOT NULL,     -- when it was read
+    filed_at    INTEGER,              -- when the notebook had all of it
+    unread      INTEGER,              -- it could not be read: the quarantined run that has it
+    PRIMARY KEY (run, n)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX versions_content ON versions (sha256);
+  -- The fingerprints of earlier versions of a raw file: one of them may be attached, and is replaced. A JSON array.
+  ALTER TABLE attachments ADD COLUMN earlier TEXT;
+  `,
 ];

@@ -27,6 +27,7 @@ import { amendDone } from './drafts.js';
 import { createHandover } from './handover.js';
 import { addPostponement, createUpkeep } from './maintenance.js';
 import type { Store } from './store.js';
+import { hasVersion, noteFiled } from './versions.js';
 
 /** The outbox half of the journal. It never reads the tables of the intake half. */
 export const createOutbox = (store: Store, id: string): Outbox => ({
@@ -44,9 +45,7 @@ export const createOutbox = (store: Store, id: string): Outbox => ({
 });
 
 function createDeliveries(store: Store): Deliveries {
-  const { db, commit, apply, writeLater, check, now } = store;
-  // One process has the journal, so its claims need not outlive it.
-  const claimed = new Set<number>();
+  const { db, commit, apply, writeLater, check, now, claimed } = store;
   const applying = (run: number, changes: readonly RunChange[]) => () => {
     for (const change of changes) applyChange(store, run, change, now());
   };
@@ -80,7 +79,8 @@ function createDeliveries(store: Store): Deliveries {
           ORDER BY id LIMIT ${limit} + 0`,
     hasContent: async (instrument, sha256) =>
       db.exists`
-        SELECT 1 FROM runs WHERE instrument = ${instrument} AND sha256 = ${sha256} AND experiment IS NOT NULL`,
+        SELECT 1 FROM runs WHERE instrument = ${instrument} AND sha256 = ${sha256} AND experiment IS NOT NULL` ||
+      hasVersion(db, instrument, sha256),
   };
 }
 
@@ -253,6 +253,7 @@ function updateRun(store: Store, run: number, change: RunChange, at: number): un
       db.run`
         UPDATE runs SET step = 'done', failure = NULL, reason = NULL, updated_at = ${at} WHERE id = ${run}`;
       db.run`DELETE FROM earlier_drafts WHERE run = ${run}`;
+      noteFiled(db, run, at);
       return amendDone(db, run);
     case 'postponed':
       return db.run`

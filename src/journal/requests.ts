@@ -1,5 +1,5 @@
 import { explain, LabfeedError } from '../errors.js';
-import { erasedCopy } from '../markers.js';
+import { erasedCopy, referenceOf } from '../markers.js';
 import { parseJson } from '../text.js';
 import { copyAttachments, lookForUploads, reattach } from './attachments.js';
 import { addHistory, Connection, columnOf, openCurrent, parseRow, part, raw } from './database.js';
@@ -94,8 +94,20 @@ function decideNow(db: Connection, row: RunRow | undefined, request: RunRequest,
     comments: db.rows`SELECT n, comment FROM comments WHERE run = ${run} AND comment IS NOT NULL`,
     uploads: db.rows`SELECT n, upload FROM attachments WHERE run = ${run} AND due_at IS NULL`,
     driftPeers: driftPeers(db, run),
+    refiling: row ? freeRefiling(db, row) : 0,
     nextRun: (db.value<number>`SELECT max(id) FROM runs` ?? 0) + 1,
   });
+}
+
+/** A run whose file has changed since keeps the reference that it got from this content. */
+function freeRefiling(db: Connection, { instrument, sha256, copy, ...row }: RunRow): number {
+  for (let refiling = row.refiling + 1; ; refiling++) {
+    const reference = referenceOf({ instrument, sha256, copy, refiling });
+    const isTaken = db.exists`
+      SELECT 1 FROM runs WHERE reference = ${reference} OR (instrument = ${instrument} AND sha256 = ${sha256}
+        AND copy = ${copy} AND refiling = ${refiling})`;
+    if (!isTaken) return refiling;
+  }
 }
 
 /** Applies one change of a decision. Within a commit. */
@@ -161,13 +173,19 @@ function copyRun(
     INSERT INTO drafts (run, title, date, body, tags, extras, omits, unattached)
       SELECT ${as}, title, date, body, tags, extras, omits, unattached FROM drafts WHERE run = ${id}`;
   copyAttachments(db, id, as);
+  // The next version of its file belongs to the run that it was filed as last.
+  db.run`UPDATE paths SET run = ${as} WHERE run = ${id}`;
   if (hasDraft) db.run`INSERT INTO comments (run, n, text) SELECT ${as}, n, text FROM comments WHERE run = ${id}`;
 }
 
+const ERASED_TABLES = [
+  ...['drafts', 'earlier_drafts', 'earlier_comments', 'remaps', 'drifts', 'history', 'attachments'],
+  ...['paths', 'versions'],
+] as const;
+
 function eraseRun(db: Connection, row: RunRow): void {
   const { id, instrument, sha256, copy } = row;
-  for (const table of ['drafts', 'earlier_drafts', 'earlier_comments', 'remaps', 'drifts', 'history', 'attachments'])
-    db.run`DELETE FROM ${raw(table)} WHERE run = ${id}`;
+  for (const table of ERASED_TABLES) db.run`DELETE FROM ${raw(table)} WHERE run = ${id}`;
   db.run`DELETE FROM comments WHERE run = ${id} AND comment IS NULL`;
   db.run`UPDATE comments SET text = '' WHERE run = ${id}`;
   // A quarantined run must never be read again, so it is ignored.

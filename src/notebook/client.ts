@@ -120,11 +120,13 @@ export function createNotebook(options: NotebookOptions) {
 
     /** eLabFTW only, as are the next two: the attached files of an experiment, including archived and deleted ones. */
     listUploads: async (id: number) => get(allUploads(id), readUploads),
-    /** Resolves with the id. The time limit grows with the size. */
-    uploadFile: async (id: number, file: FileToSend) =>
-      connection.request({ method: 'POST', target: uploads(id), form: formOf(file), read: readCreatedId }),
-    deleteUpload: async (id: number, upload: number) =>
-      remove(entry(`${uploads(id).path}/${checked(upload, 'an attached file')}`)),
+    /** Resolves with the id, also of a new version. The time limit grows with the size. */
+    uploadFile: async (id: number, file: FileToSend) => {
+      const { replaces } = file;
+      const target = replaces === undefined ? uploads(id) : upload(id, replaces);
+      return connection.request({ method: 'POST', target, form: formOf(file), read: readCreatedId });
+    },
+    deleteUpload: async (id: number, one: number) => remove(upload(id, one)),
 
     listComments: async (entity: Entity) => get(comments(entity), readComments),
     readComment: async (entity: Entity, id: number) => get(comment(entity, id), readComment(id)),
@@ -316,6 +318,8 @@ const NAMED = {
 } as const;
 
 const uploads = (id: number): Target => entry(`${experiment(id).path}/uploads`);
+
+const upload = (id: number, one: number): Target => entry(`${uploads(id).path}/${checked(one, 'an attached file')}`);
 
 const allUploads = (id: number): Target => entry(`${uploads(id).path}?state=1,2,3`);
 

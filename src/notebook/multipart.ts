@@ -5,6 +5,8 @@ export interface FileToSend {
   /** As the notebook shows it. */
   readonly name: string;
   readonly size: number;
+  /** The upload of which it is a new version. */
+  readonly replaces?: number | undefined;
   /** Called once, when it is the request's turn. If it throws, the request is cut off. */
   open(): AsyncIterable<Uint8Array>;
 }
@@ -17,10 +19,10 @@ export interface Form {
 }
 
 /** Written here because undici's FormData takes files that are in memory or have a path, not streams. */
-export function formOf({ name, size, open }: FileToSend): Form {
+export function formOf({ name, size, replaces, open }: FileToSend): Form {
   const boundary = `labfeed-${randomBytes(16).toString('hex')}`;
   const head = Buffer.from(
-    `--${boundary}\r\nContent-Disposition: form-data; name="file"; filename="${uploadName(name)}"\r\nContent-Type: application/octet-stream\r\n\r\n`,
+    `${replaces === undefined ? '' : actionField(boundary)}--${boundary}\r\nContent-Disposition: form-data; name="file"; filename="${uploadName(name)}"\r\nContent-Type: application/octet-stream\r\n\r\n`,
   );
   const tail = Buffer.from(`\r\n--${boundary}--\r\n`);
   return {
@@ -33,6 +35,9 @@ export function formOf({ name, size, open }: FileToSend): Form {
     },
   };
 }
+
+const actionField = (boundary: string): string =>
+  `--${boundary}\r\nContent-Disposition: form-data; name="action"\r\n\r\nreplace\r\n`;
 
 const MAX_CHARACTERS = 200;
 

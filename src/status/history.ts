@@ -40,6 +40,7 @@ export function describeEvent({ at, event, detail }: { at: number; event: string
 
 const SENTENCES: Readonly<Record<string, (detail: Detail, at: number) => string>> = {
   read: ({ path, noPlot }) => `File read: ${path}${noPlot ? `. No plot: ${noPlot}` : ''}`,
+  versionRead: ({ path, noPlot }) => `File has changed and was read: ${path}${noPlot ? `. No plot: ${noPlot}` : ''}`,
   refused: ({ reason }) => `File could not be read: ${reason ?? ''}`,
   drifted: ({ since, changes = [] }) =>
     `Differs from ${since === undefined ? 'the previous runs' : `run ${since}`}: ${changes.join('; ')}`,
@@ -77,7 +78,7 @@ const SENTENCES: Readonly<Record<string, (detail: Detail, at: number) => string>
     ].join('. '),
   uploaded: ({ n, upload, found, isPlot }) =>
     `${isPlot ? 'Plot' : `Raw file ${n}`} ${found ? 'found in the notebook' : 'attached'}, id ${upload}`,
-  uploadRemoved: () => 'The plot of the earlier reading was deleted from the notebook',
+  uploadRemoved: () => 'A plot or raw file of an earlier reading was deleted from the notebook',
   additionDropped: () =>
     'The body was left as it is, without plot or note: somebody changed it, or the notebook refused it',
   uploadRefused: ({ reason }) => `${capitalize(String(reason))}`,

@@ -32,6 +32,7 @@ const FACTS: Facts = {
   comments: [{ n: 1, comment: 71 }],
   uploads: [{ n: 1, upload: 81 }],
   driftPeers: undefined,
+  refiling: 1,
   nextRun: 20,
 };
 

@@ -269,7 +269,7 @@ function uploadOperations(
       if (dialect === 'v2') throw notFound();
       return [...(get(id).uploads ?? [])].map(([upload, fields]) => ({ id: upload, ...fields }));
     },
-    async uploadFile(id, { name, size, open }) {
+    async uploadFile(id, { name, size, replaces, open }) {
       const hash = createHash('sha256');
       let bytes = 0;
       for await (const chunk of open()) {
@@ -282,6 +282,9 @@ function uploadOperations(
       const upload = nextId();
       const experiment = get(id);
       experiment.uploads ??= new Map();
+      const replaced = replaces === undefined ? undefined : experiment.uploads.get(replaces);
+      if (replaces !== undefined && !replaced) throw notFound();
+      if (replaced) replaced.state = 2;
       const place = { long_name: `ab/file${upload}.png`, storage: 1 };
       experiment.uploads.set(upload, { real_name: name, hash: hash.digest('hex'), ...place, state: 1 });
       return upload;

@@ -1,0 +1,259 @@
+import { DatabaseSync } from '@photostructure/sqlite';
+import { expect, onTestFinished, test } from 'vitest';
+import type { DeliveryContext } from '../../src/deliver/context.js';
+import { deliver } from '../../src/deliver/deliver.js';
+import { afterFailure } from '../../src/deliver/failures.js';
+import type { FileError } from '../../src/errors.js';
+import { migrate } from '../../src/journal/database.js';
+import type { RunRequest } from '../../src/journal/decisions.js';
+import { createJournal, type Journal } from '../../src/journal/journal.js';
+import { commentMark, referenceOf } from '../../src/markers.js';
+import type { Dialect } from '../../src/model.js';
+import type { Added, NewRun } from '../../src/outbox.js';
+import { FAULTS, type FakeNotebook, type Fault, fakeNotebook, intercept } from '../support/fake-notebook.js';
+import { contextOf, draftOf, SERVER } from '../support/filing.js';
+import { due } from '../support/journal.js';
+import { manualClock } from '../support/manual-clock.js';
+import { newRun, sha256 } from '../support/runs.js';
+
+const PATH = '/data/run.csv';
+const KINDS = [{ dialect: 'v2' }, { dialect: 'elabftw' }] as const;
+
+/** Versions have different numbers of comments. */
+const commentsOf = (content: string): string[] =>
+  ['one', 'two', 'three'].slice(0, content.length).map((n) => `${n} of ${content}`);
+
+class Crash extends Error {}
+
+type Seen = Parameters<typeof newRun>[1] & { readonly problem?: FileError };
+
+/** A journal and a notebook, and what intake and delivery do with the versions of one file. */
+async function setUp(kind: { readonly dialect: Dialect } = { dialect: 'v2' }) {
+  const clock = manualClock();
+  const database = new DatabaseSync(':memory:');
+  migrate(database, ':memory:');
+  let process = 0;
+  const open = (): Journal => {
+    process += 1;
+    const own = process;
+    // What a process has not written when it ends is lost.
+    const schedule = (act: () => void) => void setImmediate(() => own === process && act());
+    return createJournal({ database, clock, schedule, release: () => undefined });
+  };
+  let journal = open();
+  const notebook = fakeNotebook(kind);
+  await journal.outbox.server(SERVER).learn(kind);
+  let context = contextOf(journal, notebook, clock);
+  onTestFinished(() => journal.close());
+
+  const scene = {
+    clock,
+    notebook,
+    /** Where intake sees the file, unless said otherwise. */
+    path: PATH,
+    journal: (): Journal => journal,
+    rows: <T = Record<string, unknown>>(sql: string): T[] => database.prepare(sql).all() as T[],
+    /** The file has this content, and intake sees it. */
+    async see(content: string, { problem, ...changes }: Seen = {}): Promise<Added['outcome']> {
+      const file = newRun(content, { path: scene.path, ...changes });
+      const run: NewRun = {
+        ...file,
+        revises: { last: await journal.intake.lastTaken(file.instrument, file.file) },
+      };
+      const match = await journal.outbox.match(run);
+      if (match.kind === 'known') journal.intake.remember(run.instrument, run.file, match);
+      if (match.kind === 'known') return 'known';
+      if (match.kind === 'version' && match.isBusy) return 'busy';
+      const reading = problem ? { problem } : { draft: draftOf(content, run, commentsOf(content)) };
+      const added = await journal.outbox.add(run, reading);
+      if (added.outcome !== 'busy') journal.intake.remember(run.instrument, run.file, added);
+      return added.outcome;
+    },
+    async deliver(change: (context: DeliveryContext) => DeliveryContext = (same) => same): Promise<void> {
+      for (let attempt = 0; attempt < 50; attempt++) {
+        const [id] = await due(journal, Number.MAX_SAFE_INTEGER, 1);
+        if (id === undefined) return;
+        const run = await journal.outbox.load(id);
+        try {
+          await deliver(run, change(context));
+        } catch (error) {
+          if (error instanceof Crash) throw error;
+          const failed = afterFailure(error, { attempts: run.attempts }, clock.now());
+          await journal.outbox.record(id, failed);
+          if (failed.kind === 'postponed') clock.advance(Math.max(0, failed.dueAt - clock.now()));
+        }
+      }
+      throw new Error('the run is never done');
+    },
+    restart(): void {
+      journal = open();
+      context = contextOf(journal, notebook, clock);
+    },
+    async decide(request: RunRequest) {
+      const { answer } = await journal.requests.decide(request, { path: PATH, has: 'itsBytes' });
+      return answer;
+    },
+    entries: () => [...notebook.experiments.values()],
+    /** What the only experiment shows. */
+    shown() {
+      const [only, ...others] = scene.entries();
+      expect(others).toEqual([]);
+      return { title: only?.title, comments: [...(only?.comments.values() ?? [])].map((text) => text.split('\n')[0]) };
+    },
+    states: () => scene.rows<{ id: number; state: string }>('SELECT id, ifnull(parked, step) AS state FROM runs'),
+    reasonOf: (run: number) => String(scene.rows(`SELECT reason FROM runs WHERE id = ${run}`)[0]?.['reason']),
+  };
+  return scene;
+}
+
+type Scene = Awaited<ReturnType<typeof setUp>>;
+
+const asFiled = (content: string) => ({ title: content, comments: commentsOf(content) });
+
+async function withVersions(kind: { readonly dialect: Dialect }, ...contents: string[]): Promise<Scene> {
+  const scene = await setUp(kind);
+  for (const content of contents) {
+    await scene.see(content);
+    await scene.deliver();
+  }
+  return scene;
+}
+
+for (const kind of KINDS) {
+  test(`other bytes at the same path update the experiment, and A → B → A ends at A (${kind.dialect})`, async () => {
+    const scene = await setUp(kind);
+    expect(await scene.see('a')).toBe('queued');
+    await scene.deliver();
+    for (const content of ['bb', 'ccc', 'a']) {
+      expect(await scene.see(content)).toBe('changed');
+      await scene.deliver();
+      expect(scene.shown()).toEqual(asFiled(content));
+      expect(scene.entries()[0]?.body).toContain(sha256(content));
+    }
+    expect(await scene.see('a')).toBe('known');
+    expect(scene.states()).toEqual([{ id: 1, state: 'done' }]);
+  });
+
+  test(`the marker lines keep the reference that was derived from the first version (${kind.dialect})`, async () => {
+    const first = referenceOf({ instrument: 'balance', sha256: sha256('a'), copy: '', refiling: 0 });
+    const scene = await withVersions(kind, 'a', 'bb');
+    const lines = [...(scene.entries()[0]?.comments.values() ?? [])].map((text) => text.split('\n').at(-1));
+    expect(lines).toEqual([commentMark(first, 1), commentMark(first, 2)]);
+  });
+
+  test(`a version that replaces one that was never sent is the only one that is sent (${kind.dialect})`, async () => {
+    const scene = await setUp(kind);
+    await scene.see('a');
+    await scene.see('bb');
+    await scene.see('ccc');
+    await scene.deliver();
+    expect(scene.shown()).toEqual(asFiled('ccc'));
+    expect(scene.notebook.writes.filter((write) => write === 'createExperiment')).toHaveLength(1);
+  });
+
+  test(`while a version is being sent, the next one waits, and only the newest is sent then (${kind.dialect})`, async () => {
+    const scene = await withVersions(kind, 'a');
+    await scene.see('bb');
+    const [id = 0] = await scene.journal().outbox.claim(Number.MAX_SAFE_INTEGER, 1);
+    expect(await scene.see('ccc')).toBe('busy');
+    expect(await scene.see('dd')).toBe('busy');
+    await scene.journal().outbox.release(id);
+    await scene.deliver();
+    expect(scene.shown()).toEqual(asFiled('bb'));
+    expect(await scene.see('dd')).toBe('changed');
+    await scene.deliver();
+    expect(scene.shown()).toEqual(asFiled('dd'));
+  });
+
+  for (const [before, after] of [
+    ['a', 'ccc'],
+    ['ccc', 'a'],
+    ['bb', 'dd'],
+  ] as const)
+    test(`after a crash at any point of ${before} → ${after} → ${before}, everything is there once (${kind.dialect})`, async () => {
+      let points = 0;
+      for (let crashAt = 1; ; crashAt++) {
+        const scene = await withVersions(kind, before);
+        let step = 0;
+        for (const content of [after, before]) {
+          await scene.see(content);
+          await scene.deliver(crashing(() => ++step === crashAt)).catch(async (error: unknown) => {
+            if (!(error instanceof Crash)) throw error;
+            scene.restart();
+            await scene.see(content);
+            await scene.deliver();
+          });
+          expect(scene.shown()).toEqual(asFiled(content));
+        }
+        expect(scene.states()).toEqual([{ id: 1, state: 'done' }]);
+        points = crashAt;
+        if (step < crashAt) break;
+      }
+      expect(points).toBeGreaterThan(8);
+    });
+
+  test(`after a crash at any point, a newer version than the one that was being sent wins (${kind.dialect})`, async () => {
+    for (let crashAt = 1, step = 0; step >= crashAt - 1; crashAt++) {
+      const scene = await withVersions(kind, 'bb');
+      step = 0;
+      await scene.see('ccc');
+      const isCrashed = await scene.deliver(crashing(() => ++step === crashAt)).then(
+        () => false,
+        () => true,
+      );
+      if (isCrashed) scene.restart();
+      await scene.see('a');
+      await scene.deliver();
+      expect(scene.shown()).toEqual(asFiled('a'));
+      if (!isCrashed) break;
+    }
+  });
+
+  for (const operation of ['patchExperiment', 'patchComment', 'deleteComment', 'postComment'] as const)
+    for (const fault of ['lost', 'dropped'] as const satisfies Fault[])
+      test(`a ${fault} of ${operation} leaves every version once (${kind.dialect})`, async () => {
+        const scene = await withVersions(kind, 'bb');
+        for (const content of ['ccc', 'a']) {
+          let isFirst = true;
+          const faulty = intercept(scene.notebook, async ({ operation: named, isWrite, carryOut }) => {
+            if (named !== operation || !isFirst) return carryOut();
+            isFirst = false;
+            if (FAULTS[fault].carriedOut === 'now') await carryOut();
+            throw FAULTS[fault].error(isWrite);
+          });
+          await scene.see(content);
+          await scene.deliver((context) => ({ ...context, notebook: faulty }));
+          expect(scene.shown()).toEqual(asFiled(content));
+        }
+        expect(scene.states()).toEqual([{ id: 1, state: 'done' }]);
+      });
+}
+
+/** Ends the process before or after a request or a change of the journal. */
+const crashing =
+  (isNow: () => boolean) =>
+  (context: DeliveryContext): DeliveryContext => {
+    let isOver = false;
+    const check = (): void => {
+      isOver ||= isNow();
+      if (isOver) throw new Crash();
+    };
+    const around = async <T>(act: () => Promise<T>): Promise<T> => {
+      check();
+      const result = await act();
+      check();
+      return result;
+    };
+    const { outbox } = context;
+    return {
+      ...context,
+      notebook: intercept(context.notebook as FakeNotebook, ({ isWrite, carryOut }) =>
+        isWrite ? around(carryOut) : carryOut(),
+      ),
+      outbox: {
+        ...outbox,
+        record: (...change) => around(() => outbox.record(...change)),
+        apply: (...change) => around(() => outbox.apply(...change)),
+      },
+    };
+  };
