@@ -1,7 +1,7 @@
 /**
  * What labfeed costs, as ratios to the least that could do the same, measured side by side on this machine:
  * seconds of one machine mean nothing on another. `npm run bench -- --raw` also shows what is behind them, and `--draw`
- * draws docs/images/speed.svg.
+ * draws docs/images/speed.svg. `npm run bench -- scale` measures large journals and folders.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -11,6 +11,7 @@ import { drawPipeline } from './picture.mjs';
 import { countCalls, measurePipeline, pipelineRatios, pipelineTable } from './pipeline.mjs';
 import { killAll } from './processes.mjs';
 import { table } from './ratios.mjs';
+import { measureScale } from './scale.mjs';
 import { measureStages } from './stages.mjs';
 import { measureStartUp } from './startup.mjs';
 
@@ -24,6 +25,14 @@ for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exi
 const tell = (what) => process.stderr.write(process.stderr.isTTY ? `\r\x1b[K${what}` : `${what}\n`);
 
 try {
+  if (process.argv.includes('scale')) console.log((await measureScale(folder, tell)).join('\n'));
+  else await measureAll();
+} catch (error) {
+  console.error('\nthe bench could not measure:', error instanceof Error ? error.message : error);
+  process.exitCode = 1;
+}
+
+async function measureAll() {
   const measured = await measurePipeline(join(folder, 'pipeline'), tell);
   const calls = await countCalls(join(folder, 'calls'), tell);
   const pipeline = pipelineRatios(measured);
@@ -39,7 +48,4 @@ try {
   if (process.argv.includes('--raw')) {
     for (const { what, raw } of results) console.log(`${what}: ${raw}`);
   }
-} catch (error) {
-  console.error('\nthe bench could not measure:', error instanceof Error ? error.message : error);
-  process.exitCode = 1;
 }

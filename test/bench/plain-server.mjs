@@ -2,14 +2,14 @@
  * A notebook that costs next to nothing: it answers each request after a fixed time, from a few strings. It counts
  * filed runs by their comments, so that every client is measured by the same clock.
  *
- * node plain-server.mjs DELAY_MS
+ * node plain-server.mjs DELAY_MS [HIGHEST_ID]
  */
 import { createServer } from 'node:http';
 
 const delayMs = Number(process.argv[2] ?? 0);
 const titles = new Map();
 const comments = new Map();
-let lastExperiment = 100;
+let lastExperiment = Number(process.argv[3] ?? 100);
 let lastComment = 500;
 let filed = 0;
 

@@ -75,6 +75,7 @@ export function startProgram(program, ...argv) {
 
   return {
     startedMs,
+    pid: child.pid,
     lines,
     wrote,
     write: (text) => child.stdin.write(text),

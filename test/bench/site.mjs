@@ -11,7 +11,7 @@ export const NOWHERE = { url: 'http://127.0.0.1:1', key: 'none' };
  */
 export function makeSite(
   folder,
-  { watch, notebook = NOWHERE, existing = 'skip', poll = 'auto', journal, others = '' },
+  { watch, notebook = NOWHERE, existing = 'skip', poll = 'auto', journal, others = '', files = '*.csv' },
 ) {
   mkdirSync(join(folder, 'journal'), { recursive: true });
   if (journal) cpSync(journal, join(folder, 'journal'), { recursive: true });
@@ -22,7 +22,7 @@ export function makeSite(
 journal: journal/journal.db
 status: false
 instruments:
-  balance: { watch: "${watch}", existing: ${existing}, poll: ${poll}, ready: { quiet: 50ms } }
+  balance: { watch: "${watch}", files: "${files}", existing: ${existing}, poll: ${poll}, ready: { quiet: 50ms } }
 ${others}`,
   );
   return { config: join(folder, 'labfeed.yaml'), journal: join(folder, 'journal') };

@@ -79,7 +79,7 @@ async function startIdle(site, idleMs = IDLE_MS) {
 }
 
 /** Stands for the fastest way to learn every file's size and time. */
-async function findMs(folder) {
+export async function findMs(folder) {
   const startedMs = performance.now();
   const find = spawn('find', [folder, '-printf', '%p %s %T@\\n'], { stdio: 'ignore' });
   const [code] = await once(find, 'close');
