@@ -45,10 +45,11 @@ export function createIntakeJournal(store: Store) {
       isRechecked: (isTouched: boolean) => boolean = (isTouched) => isTouched,
     ) {
       files.forEach(flushIfPending);
-      // Within one transaction, the lookups of a batch cost half as much: 50,000 take 0.2 s.
+      // Within one transaction, the lookups of a batch cost half as much.
       db.run`BEGIN`;
       try {
-        return files.filter((file) => !isKnown(db, instrument, file, isRechecked));
+        const near = readNear(db, instrument, files);
+        return files.filter((file) => !isKnown(db, instrument, file, near.get(file.path), isRechecked));
       } finally {
         db.run`COMMIT`;
       }
@@ -171,23 +172,67 @@ function skip(db: Connection, instrument: string, { path, size, mtimeNs, ctimeNs
       excluded.inode, ctime_ns = excluded.ctime_ns, verdict = iif(verdict = 'taken', 'taken', 'skipped')`;
 }
 
+interface SeenFile {
+  readonly path: string;
+  /** See `stampOf`. */
+  readonly stamp: string;
+  readonly ctimeNs: string | null;
+  readonly isTaken: number;
+}
+
+const stampOf = ({ size, mtimeNs, inode }: StoredFile): string => `${size} ${mtimeNs} ${signed(inode)}`;
+
+/** Batches of fewer files are looked up one by one. */
+const MIN_NEAR = 50;
+
+/**
+ * What is known of the names from the first to the last of these: a scan lists a folder in this order, and one read of
+ * its rows costs a quarter of as many lookups. Empty if there are many more, such as those of files that were removed.
+ */
+function readNear(db: Connection, instrument: string, files: readonly StoredFile[]): ReadonlyMap<string, SeenFile> {
+  const near = new Map<string, SeenFile>();
+  if (files.length < MIN_NEAR) return near;
+  let first = files[0]?.path ?? '';
+  let last = first;
+  for (const { path } of files) {
+    if (path < first) first = path;
+    else if (path > last) last = path;
+  }
+  const most = 2 * files.length;
+  const rows = db.rows<SeenFile>`
+    SELECT path, size || ' ' || mtime_ns || ' ' || inode AS stamp, CAST(ctime_ns AS TEXT) AS ctimeNs,
+      verdict = 'taken' AS isTaken FROM files WHERE instrument = ${instrument}
+      AND path BETWEEN ${first} AND ${last} LIMIT ${most + 1}`;
+  if (rows.length <= most) for (const row of rows) near.set(row.path, row);
+  return near;
+}
+
 function isKnown(
   db: Connection,
   instrument: string,
-  { path, size, mtimeNs, ctimeNs = null, inode }: StoredFile,
+  file: StoredFile,
+  near: SeenFile | undefined,
   isRechecked: (isTouched: boolean) => boolean,
 ): boolean {
-  const known = db.row<{ path: string; hasTime: number; isTouched: number | null; isTaken: number }>`
-    SELECT path, ctime_ns IS NOT NULL AS hasTime, ctime_ns <> ${ctimeNs} AS isTouched, verdict = 'taken' AS isTaken
-      FROM files WHERE instrument = ${instrument} AND path IN (${path}, ${erasedPath(instrument, path)})
-      AND size = ${size} AND mtime_ns = ${mtimeNs} AND inode = ${signed(inode)} LIMIT 1`;
+  const { ctimeNs = null } = file;
+  const known = near?.stamp === stampOf(file) ? near : findSeen(db, instrument, file);
   if (!known) return false;
   // A skipped file has no fingerprint to compare: that its attributes change is no reason to file it.
   if (known.isTaken === 0) return true;
-  if (known.hasTime === 0 && ctimeNs !== null)
+  if (known.ctimeNs === null && ctimeNs !== null)
     db.run`UPDATE files SET ctime_ns = ${ctimeNs} WHERE instrument = ${instrument} AND path = ${known.path}`;
-  return !isRechecked(known.isTouched === 1);
+  return !isRechecked(known.ctimeNs !== null && ctimeNs !== null && known.ctimeNs !== String(ctimeNs));
 }
+
+const findSeen = (
+  db: Connection,
+  instrument: string,
+  { path, size, mtimeNs, inode }: StoredFile,
+): SeenFile | undefined =>
+  db.row<SeenFile>`
+    SELECT path, '' AS stamp, CAST(ctime_ns AS TEXT) AS ctimeNs, verdict = 'taken' AS isTaken
+      FROM files WHERE instrument = ${instrument} AND path IN (${path}, ${erasedPath(instrument, path)})
+      AND size = ${size} AND mtime_ns = ${mtimeNs} AND inode = ${signed(inode)} LIMIT 1`;
 
 type StoredFile = Omit<DiskFile, 'ctimeNs'> & { readonly ctimeNs?: bigint | null };
 

@@ -36,6 +36,39 @@ test('only files that were taken and have the same size, time and inode are know
   expect(await journal.intake.unknown('other', [run.file])).toHaveLength(1);
 });
 
+/** Enough for the lookup of a whole batch. */
+const BATCH = Array.from({ length: 60 }, (_, n) => ({ ...fileAt(`/data/${100 + n}.csv`), ctimeNs: 7n }));
+
+async function withTakenBatch() {
+  const scene = await openTestJournal();
+  for (const file of BATCH)
+    scene.journal.intake.remember('balance', file, { sha256: sha256(file.path), copy: '', isErased: false });
+  const unknown = async (files: readonly FoundFile[], isRechecked?: (isTouched: boolean) => boolean) =>
+    (await scene.journal.intake.unknown('balance', files, isRechecked)).map(({ path }) => path);
+  return { ...scene, unknown };
+}
+
+test('in a batch of known files, those that are new or have changed are found', async () => {
+  const { unknown } = await withTakenBatch();
+  expect(await unknown(BATCH)).toEqual([]);
+  const changes = [{ size: 2 }, { mtimeNs: 6n }, { inode: 1n }, { path: '/data/100.csw' }, { ctimeNs: 8n }];
+  const changed = BATCH.map((file, n) => ({ ...file, ...changes[n] }));
+  expect(await unknown(changed.toReversed())).toEqual(
+    changed
+      .slice(0, 5)
+      .reverse()
+      .map(({ path }) => path),
+  );
+  expect(await unknown(BATCH, () => true)).toHaveLength(BATCH.length);
+});
+
+test('a batch is found among many more files that are gone', async () => {
+  const { journal, unknown } = await withTakenBatch();
+  const gone = Array.from({ length: 500 }, (_, n) => fileAt(`/data/100.csv.${n}`));
+  await journal.intake.skip('balance', gone);
+  expect(await unknown([...BATCH, fileAt('/data/new.csv')])).toEqual(['/data/new.csv']);
+});
+
 test('a held backlog is decided by the configuration later', async () => {
   const journal = await journalAt();
   const files = [fileAt('/data/1', 1n), fileAt('/data/2', BigInt(Date.UTC(2026, 5, 1)) * 1_000_000n)];
