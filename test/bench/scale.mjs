@@ -117,7 +117,7 @@ const COMMANDS = [
 
 /** The commands that people use every day, each as a process, without a daemon. */
 function timeCommands(site, path) {
-  const run = path.replace(/\D+(\d+)\.csv$/, '$1');
+  const [, run] = /(\d+)\.csv$/.exec(path);
   const given = { RUN: run, PATH: path, NAME: path.slice(path.lastIndexOf('/') + 1) };
   return COMMANDS.map((command) => {
     const words = command.map((word) => given[word] ?? word);
