@@ -95,6 +95,7 @@ export const ALARM_KINDS = [
   'auth',
   'outage',
   'overdue',
+  'source',
   'configuration',
   'journal',
   'spool',

@@ -11,6 +11,8 @@ export interface FileStamp {
   readonly inode: bigint;
   /** When content or attributes last changed. Programs can set the other time back, but not this one. */
   readonly ctimeNs?: bigint;
+  /** Not the same after a share was mounted again. */
+  readonly device?: bigint;
 }
 
 /** A file in an instrument's folder at the time of a scan. */

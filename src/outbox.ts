@@ -1,5 +1,6 @@
 import type { FailureClass, FileError } from './errors.js';
 import type { Dialect, Draft, IdentifiedFile, Shape } from './model.js';
+import type { NewSource, Sources } from './sources.js';
 
 /**
  * The interface to the store of runs. Intake hands runs over, delivery claims them and records each step. Every call
@@ -12,6 +13,7 @@ export interface Outbox extends Handover, Deliveries, Upkeep {
   /** What is known about one notebook server. */
   server(url: string): ServerOutbox;
   readonly uploads: Uploads;
+  readonly sources: Sources;
   /** The number of runs in each step or parked state. */
   count(): Promise<Record<string, number>>;
 }
@@ -309,6 +311,8 @@ export interface NewRun {
   readonly attachments?: readonly NewAttachment[] | undefined;
   /** Its plot, or why it has none. Undefined if it has none to attach, or keeps the one it has. */
   readonly plot?: NewPlot | undefined;
+  /** What is to become of its files, unless they stay. */
+  readonly sources?: readonly NewSource[] | undefined;
 }
 
 /**

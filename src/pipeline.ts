@@ -11,9 +11,10 @@ import { explain, FileChangedError, FileError } from './errors.js';
 import type { Journal } from './journal/journal.js';
 import type { Log } from './log.js';
 import { type ReadOptions, type ReadRun, receiveError } from './mapping/reading.js';
-import type { FoundFile, IdentifiedFile, PlotPicture } from './model.js';
+import { type FoundFile, filesOf, type IdentifiedFile, type PlotPicture } from './model.js';
 import type { Added, NewRun, OpenRun, Outbox, Reading, RunChange } from './outbox.js';
 import { refuseSize } from './parse/source.js';
+import type { NewSource } from './sources.js';
 import { FileBusyError, isSmall, withStandIns } from './watch/identify.js';
 import { type Activity, createBacklog, createRechecks } from './watch/intake.js';
 import { createMatcher } from './watch/match.js';
@@ -52,6 +53,8 @@ export interface IntakeDeps {
   readonly reader: Reader;
   /** Absent if no raw files are attached. */
   readonly rawFiles?: RawFiles | undefined;
+  /** What is to become of the files of a run after it is filed. By default, they stay. */
+  readonly sourcesOf?: ((file: IdentifiedFile) => readonly NewSource[] | undefined) | undefined;
   readonly observer: Observer;
   /** Whether a text contains the API key or another secret of labfeed. */
   isSecretIn(text: string): boolean;
@@ -288,7 +291,7 @@ async function read(
   if (match.kind === 'known') journal.intake.remember(name, file, match);
   // A busy run is to be remapped from this file, but is not delivered yet: a later scan reads the file.
   if (match.kind === 'known' || match.kind === 'busy') return 'known';
-  if (changed === 'ignore' && (await journal.intake.wasTaken(name, file))) {
+  if (changed === 'ignore' && (await journal.intake.wasTaken(name, file)) && !(await hasLeft(file, intake))) {
     await journal.intake.skip(name, [file]);
     return 'skipped';
   }
@@ -298,7 +301,15 @@ async function read(
   const reading = withoutSecrets(result, file.path, intake);
   // On disk before the run is accepted: from then on, the source may vanish.
   const attached = reading.draft && (await copies?.keep(file, early?.isCopied, result.plot));
-  return handOver({ ...run, ...attached }, reading, intake);
+  return handOver({ ...run, ...attached, sources: intake.sourcesOf?.(file) }, reading, intake);
+}
+
+/** The file that was there before was moved or deleted by labfeed: this one is no change of it. */
+async function hasLeft(file: IdentifiedFile, { instrument, journal }: IntakeState): Promise<boolean> {
+  const left = await Promise.all(
+    filesOf(file).map(({ path }) => journal.outbox.sources.hasLeft(instrument.name, path)),
+  );
+  return left.every(Boolean);
 }
 
 /** A file that must not be read, such as a link to elsewhere, or is too large for its mapping, is not hashed. */

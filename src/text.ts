@@ -287,3 +287,28 @@ export function truncateBytes(text: string, maxBytes: number): string {
   const [start = ''] = splitBytes(text, maxBytes - ELLIPSIS_BYTES);
   return start + ELLIPSIS;
 }
+
+/** A file of a filed run, with what became of it. */
+interface SettledFile {
+  readonly outcome?: string | undefined;
+  readonly movedTo?: string | undefined;
+  readonly reason?: string | undefined;
+}
+
+/** What became of a file after it was filed, to follow its name. Undefined if it stays, as intended. */
+export function describeSource({ outcome, movedTo, reason }: SettledFile): string | undefined {
+  switch (outcome) {
+    case 'moved':
+      return `was moved to ${movedTo}`;
+    case 'deleted':
+      return 'was deleted, after everything was read back from the notebook';
+    case 'changed':
+      return 'was neither moved nor deleted: it has other content than what was filed';
+    case 'gone':
+      return 'was neither moved nor deleted by labfeed: it is no longer there';
+    case 'kept':
+      return undefined;
+    default:
+      return reason === undefined ? undefined : `is neither moved nor deleted yet: ${reason}`;
+  }
+}

@@ -3,6 +3,7 @@ import { DateTime } from 'luxon';
 import type { Silence } from '../config/schema.js';
 import type { LimiterState, Live, LiveAlarm, LiveInstrument } from '../live.js';
 import type { OverdueRun, ParkedRuns } from '../outbox.js';
+import type { SourceTrouble } from '../sources.js';
 import { formatBytes, formatDuration, formatTime, plural, withoutPath } from '../text.js';
 import { type UploadSettings, uploadObstacle } from '../uploads.js';
 
@@ -20,6 +21,7 @@ export function examine(facts: Facts, raisedAt: RaisedAt): Finding[] {
     ...notebookFindings(notebook),
     ...overdueFindings(facts),
     ...spoolFindings(facts.spool),
+    ...sourceFindings(facts.sources),
     ...configurationFindings(facts),
     ...instruments.flatMap((instrument) =>
       instrumentFindings(instrument, problems, now, (kind) => raisedAt(kind, instrument.live.name)),
@@ -67,6 +69,13 @@ function spoolFindings({ shortage, bytes, maxBytes }: Facts['spool']): Finding[]
       : 'the disk of the journal has too little space for copies of raw files';
   const text = `${why}: new files are attached from their folder, if they are still there. See in \`labfeed status\` why files wait, ${shortage === 'limit' ? 'or raise `spool`' : 'or make space'}`;
   return [{ kind: 'spool', text }];
+}
+
+function sourceFindings(trouble: Facts['sources']): Finding[] {
+  if (trouble === undefined) return [];
+  const { files, path, reason } = trouble;
+  const what = plural(files, 'filed file is', 'filed files are');
+  return [{ kind: 'source', text: `${what} neither moved nor deleted; for example ${basename(path)}: ${reason}` }];
 }
 
 /** Mistakes that do not belong to one instrument. */
@@ -209,6 +218,8 @@ export interface Facts extends Pick<Live, 'problems' | 'refused'> {
     readonly bytes: number;
     readonly maxBytes: number;
   };
+  /** Filed files that could not be moved or deleted. */
+  readonly sources: SourceTrouble | undefined;
   readonly instruments: readonly InstrumentFacts[];
   /** Why the status page is not available, if it should be. */
   readonly page: string | undefined;

@@ -75,7 +75,7 @@ const MAX_HASHES = 2;
 
 export async function compareFolder(
   deps: FolderDeps,
-  result: Pick<AuditResult, 'findings' | 'safe' | 'verified' | 'complete' | 'attached'>,
+  result: Pick<AuditResult, 'findings' | 'safe' | 'verified' | 'proved'>,
 ): Promise<FileCounts> {
   const { folder, instrument } = deps;
   const counts = { files: 0, proved: 0, incomplete: 0, unproved: 0, onTheirWay: 0, resting: 0, notTaken: 0 };
@@ -158,14 +158,12 @@ async function matchContent(
 
 function countAs(
   { id, state }: KnownRun,
-  { verified, complete, attached }: Pick<AuditResult, 'verified' | 'complete' | 'attached'>,
+  { verified, proved }: Pick<AuditResult, 'verified' | 'proved'>,
 ): Exclude<keyof FileCounts, 'files'> {
   if (state === 'queued' || state === 'sending') return 'onTheirWay';
   if (state !== 'done') return 'resting';
-  // The file itself is in the notebook, so it does not matter what else is.
-  if (attached.has(id)) return 'proved';
-  if (!verified.has(id)) return 'unproved';
-  return complete.has(id) ? 'proved' : 'incomplete';
+  if (proved.has(id)) return 'proved';
+  return verified.has(id) ? 'incomplete' : 'unproved';
 }
 
 const safeFiles = ({ run, file }: Extract<Match, { run: KnownRun }>): SafeFile[] =>

@@ -4,6 +4,7 @@ import type { UsableConfig } from '../config/load.js';
 import type { JournalReader } from '../journal/reader.js';
 import type { Notebook } from '../notebook/client.js';
 import { plural, terminalLine, withoutPath } from '../text.js';
+import type { MissingComments, MissingUploads } from '../verify.js';
 
 /** What differs between folders, journal and notebook, or is worth knowing. */
 export interface Finding {
@@ -104,10 +105,9 @@ export const differs = ({ kind }: Finding): boolean => !meaningOf(kind).isIntend
 /** What `--repair` requests from the daemon. */
 export interface Repair {
   readonly run: number;
-  /** Missing comments, with their ids in the journal. Empty if the run only waits for its next attempt. */
-  readonly comments: readonly { readonly n: number; readonly comment: number }[];
-  /** Raw files that are missing, with their ids in the journal, or null if they were refused. */
-  readonly uploads?: readonly { readonly n: number; readonly upload: number | null }[];
+  /** Empty if the run only waits for its next attempt. */
+  readonly comments: MissingComments;
+  readonly uploads?: MissingUploads;
 }
 
 /** A file of which everything was read back from the notebook. */
@@ -158,10 +158,8 @@ export const emptyResult = (server: string) => ({
   filed: 0,
   /** Those of these that the notebook has as they were filed. */
   verified: new Set<number>(),
-  /** Those whose raw files the notebook has in full, whatever else was filed. */
-  attached: new Set<number>(),
-  /** Those of these that were filed with everything that their files contain. */
-  complete: new Set<number>(),
+  /** Those of which the notebook has everything that their files contain, or the files themselves. */
+  proved: new Set<number>(),
   folders: [] as (FileCounts & { name: string; watch: string })[],
   /** Why the audit is incomplete. */
   stoppedBy: undefined as string | undefined,

@@ -7,6 +7,7 @@ import type { Live, WaitingFile } from '../live.js';
 import { RUN_STATES, type RunState } from '../model.js';
 import { describeEvent } from '../status/history.js';
 import {
+  describeSource,
   formatBytes,
   formatShortTime,
   formatTime,
@@ -130,11 +131,25 @@ function facts(job: JobDetail): string[] {
     fact('instrument', job.instrument),
     fact('file', path === '' ? '(erased)' : `${path}${modified}`),
     ...others.map((other) => fact('also seen as', other)),
+    ...describeSources(job).map((line) => fact('afterwards', line)),
     fact('sha256', job.sha256),
     fact('added', `${formatTime(job.addedAt)}${job.backlog ? ' (from the backlog)' : ''}`),
     fact('last change', formatTime(job.updatedAt)),
   ];
 }
+
+/** Without the hint, if there is one. */
+function describeSources({ sources }: JobDetail): string[] {
+  const lines = sources.flatMap((source) => {
+    const [words] = describeSource(source)?.split('\n') ?? [];
+    return words === undefined ? [] : `${basename(source.path)} ${words}`;
+  });
+  const more = lines.length - MAX_SOURCES_SHOWN;
+  return [...lines.slice(0, MAX_SOURCES_SHOWN), ...(more > 0 ? [`and ${plural(more, 'more file')}`] : [])];
+}
+
+/** Of a folder with thousands of files. */
+const MAX_SOURCES_SHOWN = 10;
 
 function problems(job: JobDetail, next: string): string[] {
   const { reason, attempts, drift } = job;

@@ -95,18 +95,30 @@ export function loadConfig(file: string): LoadedConfig {
   const parts = [main, ...readParts(main, setting('include'), { problems, hiding })];
   const entries = parts.flatMap((yaml) => readEntries(yaml, hiding));
   const checked = checkEntries(entries, problems, ownFiles(settings, notebook?.key, parts));
+  const claims = checked.flatMap(readClaim);
+  for (const { instrument } of checked) if (instrument) problems.push(...checkTarget(instrument, claims));
   return {
     file: main.file,
     settings,
     ...(notebook ? { notebook } : {}),
     instruments: checked.flatMap(({ instrument }) => instrument ?? []),
-    claims: checked.flatMap(readClaim),
+    claims,
     listed: checked.map(readListed),
     problems: [...hiding, ...problems],
     incompleteBecause: hiding,
     invalidSettings: wrong,
     placeOf: main.placeOf,
   };
+}
+
+/** Files that are moved into a watched folder would be filed again. */
+function checkTarget({ name, source, placeOf }: Instrument, claims: readonly Claim[]): Problem[] {
+  if (typeof source === 'string') return [];
+  const watched = claims.find(({ watch }) => source.move === watch || source.move.startsWith(`${watch}/`));
+  if (!watched) return [];
+  const message = `source: the folder ${source.move} is watched, as part of ${watched.watch} of ${watched.name}`;
+  const hint = 'choose a folder outside all watched folders; a relative path is relative to this file';
+  return [{ where: placeOf(['source']), message, hint, stops: { instrument: name } }];
 }
 
 function readSettings(setting: <K extends keyof Config>(key: K) => Config[K] | undefined, folder: string): Settings {
@@ -242,6 +254,8 @@ function ownFiles(settings: Settings, key: SecretSource | undefined, files: read
   ];
 }
 
+const STALE_DONE_FILE_MS = 5000;
+
 function toInstrument(
   name: string,
   config: InstrumentConfig,
@@ -252,6 +266,7 @@ function toInstrument(
   const folder = dirname(yaml.file);
   const watch = resolve(folder, config.watch);
   const links = config.links.map((link) => (link === 'hard' ? link : resolve(folder, link)));
+  const { source, ready } = config;
   return {
     ...config,
     name,
@@ -259,6 +274,9 @@ function toInstrument(
     written,
     watch,
     access: { folder: watch, links, own },
+    // The done-file stays when its file is moved: about the next file of that name, it says nothing.
+    ready: source === 'keep' || ready.doneFile === undefined ? ready : { quiet: STALE_DONE_FILE_MS, ...ready },
+    source: typeof source === 'string' ? source : { move: resolve(folder, source.move) },
     tests: config.tests.map((test) => ({ ...test, file: resolve(folder, test.file) })),
     placeOf: (path) => yaml.placeOf(['instruments', name, ...path]),
   };

@@ -304,9 +304,21 @@ export const instrumentSchema = z
           'Whether to attach the raw file to the experiment. auto: if the notebook is eLabFTW. More than 20 files are attached as one archive.',
         ),
       source: z
-        .literal('keep', { error: unsupported(['delete', 'move'], 'use keep') })
+        .union(
+          [
+            z.enum(['keep', 'delete']),
+            z.strictObject({
+              move: z.string().min(1).describe('The folder that filed files are moved to, with their subfolders.'),
+            }),
+          ],
+          {
+            error: `expected keep, delete or { move: FOLDER }${ARROW}for example source: { move: /srv/filed }`,
+          },
+        )
         .default('keep')
-        .describe('What happens to a file after it is filed. Only keep is supported: it stays where it is.'),
+        .describe(
+          'What happens to a file after it is filed and everything was read back from the notebook: it stays, is deleted if the notebook has all of it, or is moved to a folder that is not watched.',
+        ),
       silence: silenceSchema
         .optional()
         .describe(

@@ -32,6 +32,7 @@ import { createActivity } from '../watch/intake.js';
 import { type Claims, createClaims } from '../watch/match.js';
 import { attachFrom, rawFilesOf, sweepSpool } from './attach.js';
 import type { Readers } from './readers.js';
+import { disposeOfSources, sourcesOf } from './sources.js';
 
 interface RuntimeDeps {
   readonly config: UsableConfig;
@@ -75,6 +76,11 @@ export function createRuntime(deps: RuntimeDeps) {
     hasAnswered ||= status !== undefined && status >= 200 && status < 300;
     deps.onResponse(method, status);
   };
+  const disposing = new Set(config.instruments.flatMap(({ name, source }) => (source === 'keep' ? [] : name)));
+  const filed: Observer['filed'] = (run, experiment) => {
+    observer.filed?.(run, experiment);
+    if (disposing.has(run.instrument)) disposal?.wake();
+  };
   const delivery = openDelivery({
     notebook: config.notebook,
     connect: (schedule) => connect(config.notebook, key, schedule, onResponse),
@@ -85,7 +91,7 @@ export function createRuntime(deps: RuntimeDeps) {
     attach: attachFrom(deps),
     clock,
     log,
-    observer,
+    observer: { ...observer, filed },
   });
   let isWarned = !(deps.isFirst && journal.isNew);
   function foundBacklog(): void {
@@ -103,6 +109,7 @@ export function createRuntime(deps: RuntimeDeps) {
       ...shared,
       reader,
       rawFiles: rawFilesOf(usable, deps),
+      sourcesOf: (file) => sourcesOf(usable, file),
       activity,
       claims: claimsAround(usable, claims, journalOf(config)),
     });
@@ -110,6 +117,7 @@ export function createRuntime(deps: RuntimeDeps) {
   const rescan = (name: string, asBacklog: boolean): void =>
     void intakes.find(({ instrument }) => instrument === name)?.rescan(asBacklog);
   let loops: Loop[] = [];
+  let disposal: ReturnType<typeof disposeOfSources> | undefined;
 
   return {
     config,
@@ -129,6 +137,10 @@ export function createRuntime(deps: RuntimeDeps) {
       if (keepMs !== undefined) loops.push(pruneDaily(journal.outbox, keepMs, clock, log));
       if (journal.notes.isBehind) await haltBehind(journal, config.notebook.url, journalOf(config));
       loops.push(sweepSpool(deps));
+      disposal = disposeOfSources({
+        ...{ config, journal, instruments, clock, log, notebook: delivery.notebook },
+        rescan: async (name) => intakes.find(({ instrument }) => instrument === name)?.rescan(false),
+      });
       delivery.start();
       const restored = instruments.map((instrument) => restoreLastFile(instrument, journal));
       await Promise.all([...restored, ...intakes.map((intake) => intake.start())]);
@@ -136,7 +148,7 @@ export function createRuntime(deps: RuntimeDeps) {
     },
     /** Starts nothing new, and waits for the current steps. */
     async stop(ended?: () => void): Promise<void> {
-      const parts = [...loops, ...intakes].map((part) => part.stop());
+      const parts = [...loops, ...(disposal ? [disposal] : []), ...intakes].map((part) => part.stop());
       await Promise.all([...parts, delivery.stop(FINISH_WITHIN_MS, ended)]);
     },
   };
@@ -321,6 +333,7 @@ export function openDelivery(options: DeliveryOptions) {
     /** A run was queued. Its files are due once it is filed. */
     queued: queue.wake,
     gate: () => showState(limiter.state(), writes.state()),
+    notebook: context.notebook,
     /** `ended` is called when the requests that take longer have ended, too: until then, their runs are claimed. */
     async stop(withinMs: number, ended: () => void = () => undefined) {
       stopping.abort(new StoppedError('labfeed is stopping'));

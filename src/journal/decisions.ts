@@ -93,6 +93,8 @@ export interface Facts {
   readonly refiling: number;
   /** The number that the next new run gets. */
   readonly nextRun: number;
+  /** Where labfeed has moved its file. */
+  readonly movedTo?: string | undefined;
 }
 
 /** What is now where a run was read from. */
@@ -296,13 +298,15 @@ function refile(run: RunRow, { nextRun, refiling }: Facts): Decision {
   return { answer: hasDraft ? answer : { ...answer, rescan: instrument }, changes };
 }
 
-function refuseRemap(run: RunRow, { source }: Facts): string | undefined {
+function refuseRemap(run: RunRow, { source, movedTo }: Facts): string | undefined {
   const { id, parked, experiment, hasDraft, refiledAs } = run;
   if (refiledAs !== null) return `${statusOf(run)}; remap that one`;
   if (parked !== null) return `${statusOf(run)}; only a done run can be remapped; use labfeed retry ${id}`;
   if (isOnItsWay(run) || experiment === null) return `${statusOf(run)}; only a done run can be remapped`;
   if (!hasDraft)
     return `has no draft, because it was recovered or is older than \`keep\`, so labfeed cannot tell what people changed; to file it again: labfeed refile ${id}`;
+  if (source.has === 'nothing' && movedTo !== undefined)
+    return `cannot be remapped: its file was moved to ${movedTo}; copy it back to ${source.path} first`;
   if (source.has === 'nothing')
     return `cannot be remapped: its file is no longer at ${source.path}; its experiment stays as it is`;
   if (source.has === 'otherBytes')

@@ -8,6 +8,7 @@ import { addAttachments, toFile } from './attachments.js';
 import { addHistory, type Connection, parseRows } from './database.js';
 import { type Filed, putDraft, replaceDraft } from './drafts.js';
 import { compareShape, heldReason, recordShape } from './drift.js';
+import { addSources } from './sources.js';
 import type { Store } from './store.js';
 import { addVersion, claimPath, isBusy, type PathRun, runAt, takeVersion } from './versions.js';
 
@@ -263,6 +264,7 @@ function addOrReplace(
   if (draft && run.attachments) addAttachments(db, id, run.attachments);
   if (draft && found) replaceDraft(db, id, toFile(db, id, run, draft, omits));
   else if (draft) putDraft(db, id, toFile(db, id, run, draft, omits));
+  if (run.sources) addSources(db, id, run.sources);
   return { run: id, outcome: failure ? PARKED[failure] : 'queued', drift, ...content };
 }
 

@@ -351,4 +351,31 @@ export const MIGRATIONS: readonly string[] = [
   -- The fingerprints of earlier versions of a raw file: one of them may be attached, and is replaced. A JSON array.
   ALTER TABLE attachments ADD COLUMN earlier TEXT;
   `,
+  // Files to move or delete after their run is filed.
+  `
+  CREATE TABLE sources (
+    run      INTEGER NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+    n        INTEGER NOT NULL,
+    path     TEXT NOT NULL,
+    location TEXT NOT NULL,         -- the path for the file system; hex:… if it is not UTF-8
+    sha256   TEXT NOT NULL,
+    identity TEXT NOT NULL,         -- device, inode and time of the file that was hashed
+    hidden   INTEGER NOT NULL DEFAULT 0,    -- 1: it may have its private name
+    decided  TEXT CHECK (decided IN ('move', 'delete')),   -- recorded before the file is moved or deleted
+    target   TEXT,                  -- where it is moved to, as location
+    due_at   INTEGER,               -- null: settled, or not yet
+    attempts INTEGER NOT NULL DEFAULT 0,
+    reason   TEXT,                  -- why the last attempt failed
+    outcome  TEXT,                  -- moved, deleted, gone, changed, kept; null: not settled
+    moved_to TEXT,                  -- for people
+    erased   INTEGER NOT NULL DEFAULT 0,    -- 1: the row is removed once the file has its own name again
+    PRIMARY KEY (run, n)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX sources_due ON sources (due_at) WHERE due_at IS NOT NULL;
+  CREATE INDEX sources_hidden ON sources (run) WHERE hidden = 1;
+  CREATE INDEX sources_path ON sources (path);
+  CREATE TRIGGER sources_ready AFTER UPDATE OF step ON runs WHEN new.step = 'done' AND old.step <> 'done' BEGIN
+    UPDATE sources SET due_at = 0 WHERE run = new.id AND outcome IS NULL AND erased = 0;
+  END;
+  `,
 ];

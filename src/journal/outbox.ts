@@ -26,6 +26,7 @@ import {
 import { amendDone } from './drafts.js';
 import { createHandover } from './handover.js';
 import { addPostponement, createUpkeep } from './maintenance.js';
+import { createSources } from './sources.js';
 import type { Store } from './store.js';
 import { hasVersion, noteFiled } from './versions.js';
 
@@ -37,6 +38,7 @@ export const createOutbox = (store: Store, id: string): Outbox => ({
   ...createUpkeep(store),
   server: (url) => createServer(store, url),
   uploads: createUploads(store),
+  sources: createSources(store),
   async count() {
     const rows = store.db.rows<{ state: string; runs: number }>`
       SELECT ifnull(parked, step) AS state, count(*) AS runs FROM runs GROUP BY 1`;

@@ -19,6 +19,7 @@ import {
 } from './database.js';
 import { copyOf } from './handover.js';
 import { pathsOf, READABLE, signed } from './intake.js';
+import { readSources, type SettledSource } from './sources.js';
 
 /** A run as a list shows it. */
 export type Job = z.output<typeof jobRow>;
@@ -33,6 +34,8 @@ export interface JobDetail extends Job {
   readonly paths: readonly string[];
   /** What differs from the runs before it. */
   readonly drift: readonly string[];
+  /** What became of its files; empty if they stay where they are. */
+  readonly sources: readonly SettledSource[];
 }
 
 type StoredComment = z.output<typeof commentRow>;
@@ -108,6 +111,8 @@ export function createReader(database: Database, now = systemClock.now) {
     attachmentsOf: async (run: number) => readAttachments(db, run),
     /** What was sent for a run. */
     filingOf: async (run: number) => readFiling(db, run),
+    /** What became of its files; empty if they stay where they are. */
+    sourcesOf: async (run: number) => readSources(db, run),
     /** The runs that are not in the notebook, or not completely; without the ignored ones. */
     unfiled: (instrument: string | undefined): AsyncIterable<UnfiledRun> =>
       inPages((after) => unfiledAfter(db, after, instrument)),
@@ -198,6 +203,7 @@ function readJob(db: Connection, id: number): JobDetail | undefined {
     history: parseRows(eventRow, history),
     paths: pathsOf(db, job.instrument, { sha256: job.sha256, copy }),
     drift: drift === undefined ? [] : textList.parse(drift),
+    sources: readSources(db, id),
   };
 }
 

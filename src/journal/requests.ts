@@ -22,6 +22,7 @@ import {
 import { acceptShape, driftPeers } from './drift.js';
 import type { IntakeJournal, SourceFile } from './intake.js';
 import { dropSpare } from './outbox.js';
+import { eraseSources, passSources } from './sources.js';
 import type { Store } from './store.js';
 
 interface PendingRequest {
@@ -95,6 +96,7 @@ function decideNow(db: Connection, row: RunRow | undefined, request: RunRequest,
     uploads: db.rows`SELECT n, upload FROM attachments WHERE run = ${run} AND due_at IS NULL`,
     driftPeers: driftPeers(db, run),
     refiling: row ? freeRefiling(db, row) : 0,
+    movedTo: db.value<string>`SELECT moved_to FROM sources WHERE run = ${run} AND outcome = 'moved' ORDER BY n LIMIT 1`,
     nextRun: (db.value<number>`SELECT max(id) FROM runs` ?? 0) + 1,
   });
 }
@@ -175,6 +177,7 @@ function copyRun(
   copyAttachments(db, id, as);
   // The next version of its file belongs to the run that it was filed as last.
   db.run`UPDATE paths SET run = ${as} WHERE run = ${id}`;
+  passSources(db, id, as);
   if (hasDraft) db.run`INSERT INTO comments (run, n, text) SELECT ${as}, n, text FROM comments WHERE run = ${id}`;
 }
 
@@ -186,6 +189,7 @@ const ERASED_TABLES = [
 function eraseRun(db: Connection, row: RunRow): void {
   const { id, instrument, sha256, copy } = row;
   for (const table of ERASED_TABLES) db.run`DELETE FROM ${raw(table)} WHERE run = ${id}`;
+  eraseSources(db, id);
   db.run`DELETE FROM comments WHERE run = ${id} AND comment IS NULL`;
   db.run`UPDATE comments SET text = '' WHERE run = ${id}`;
   // A quarantined run must never be read again, so it is ignored.

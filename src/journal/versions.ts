@@ -5,6 +5,7 @@ import { replaceAttachments, toFile } from './attachments.js';
 import { addHistory, type Connection } from './database.js';
 import { putDraft, replaceDraft, storeDraft } from './drafts.js';
 import { type Comparison, compareShape, heldReason, recordShape } from './drift.js';
+import { replaceSources } from './sources.js';
 import type { Store } from './store.js';
 
 /**
@@ -108,6 +109,7 @@ export function takeVersion(db: Connection, known: PathRun, run: NewRun, reading
   const refiling = freeRefiling(db, known, run);
   const { parked, failure, reason } = parking;
   replaceAttachments(db, id, run.attachments);
+  if (run.sources) replaceSources(db, id, run.sources);
   const filed = draft && toFile(db, id, run, draft, omits, true);
   db.run`
     UPDATE runs SET sha256 = ${file.sha256}, copy = ${file.path}, refiling = ${refiling}, path = ${file.path}, size =

@@ -88,6 +88,13 @@ export interface JobDetail extends Job {
   readonly history: readonly { readonly at: number; readonly words: string }[];
   readonly paths: readonly string[];
   readonly drift: readonly string[];
+  /** What became of its files after it was filed; empty if they stay. */
+  readonly sources: readonly {
+    readonly path: string;
+    readonly outcome?: string | undefined;
+    readonly movedTo?: string | undefined;
+    readonly reason?: string | undefined;
+  }[];
 }
 
 const run = z.int().positive();

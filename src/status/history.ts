@@ -26,6 +26,9 @@ const detailSchema = z.looseObject({
   changes: z.array(z.string()).optional(),
   noPlot: text,
   isPlot: z.boolean().optional(),
+  outcome: text,
+  to: text,
+  renamed: z.looseObject({ path: z.string() }).optional(),
 });
 
 type Detail = z.output<typeof detailSchema>;
@@ -83,9 +86,21 @@ const SENTENCES: Readonly<Record<string, (detail: Detail, at: number) => string>
     'The body was left as it is, without plot or note: somebody changed it, or the notebook refused it',
   uploadRefused: ({ reason }) => `${capitalize(String(reason))}`,
   uploadPostponed: ({ reason }) => `${capitalize(String(reason))}`,
+  sourceSettled: ({ path, outcome, to }) =>
+    `${SOURCE_OUTCOMES[outcome ?? ''] ?? outcome}: ${path}${to ? ` → ${to}` : ''}`,
+  sourceRestored: ({ renamed }) => `A new file has taken the name of the file, which is now ${renamed?.path}`,
+  sourcePostponed: ({ reason }) => `The file is neither moved nor deleted yet: ${reason}`,
   setBack: ({ experiment, became }) => `The notebook was restored: ${describeRestored(experiment, became)}`,
   ignored: ({ was }) => `Ignored; was ${was}`,
   erased: () => 'File name, draft and history erased',
+};
+
+const SOURCE_OUTCOMES: Readonly<Record<string, string>> = {
+  moved: 'File moved',
+  deleted: 'File deleted, after everything was read back from the notebook',
+  gone: 'File neither moved nor deleted: it is no longer there',
+  changed: 'File neither moved nor deleted: it has other content than what was filed',
+  kept: 'File stays where it is, as the configuration now says',
 };
 
 const listComments = (comments: Detail['comments']): string =>

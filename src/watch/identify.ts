@@ -224,7 +224,7 @@ async function* readAgain(file: DiskFile & Hashed): AsyncGenerator<Uint8Array> {
 }
 
 export function stampOf({ size, mtimeNs, ctimeNs, ino, dev }: BigIntStats): FileStamp & Pick<DiskFile, 'isLocal'> {
-  return { size: Number(size), mtimeNs, ctimeNs, inode: ino, isLocal: isLocalDisk(dev) };
+  return { size: Number(size), mtimeNs, ctimeNs, inode: ino, device: dev, isLocal: isLocalDisk(dev) };
 }
 
 /** Shares and other file systems without a disk have devices with the major number 0. */
@@ -282,7 +282,7 @@ export class FileBusyError extends LabfeedError {
   override readonly name = 'FileBusyError';
 }
 
-const NO_ANSWER = new Set([
+export const NO_ANSWER: ReadonlySet<string> = new Set([
   ...['EIO', 'ESTALE', 'ENOTCONN', 'ETIMEDOUT', 'EHOSTDOWN', 'EHOSTUNREACH', 'ENETDOWN', 'ENETUNREACH'],
   ...['ECONNABORTED', 'ECONNRESET', 'EREMOTEIO', 'ENODEV', 'ENXIO', 'ENOMEDIUM'],
 ]);

@@ -33,6 +33,7 @@ export function createActivity({ name, watch }: Pick<LiveInstrument, 'name' | 'w
     setState(line: LiveInstrument['line']): void {
       live = { ...live, line };
     },
+    isPresent: (): boolean => live.folder.state === 'present',
     setFolder(state: LiveInstrument['folder']['state'], reason?: string): void {
       live = { ...live, folder: { state, reason } };
     },
@@ -92,6 +93,7 @@ export function createWaitingFiles(clock: Clock) {
       const file = files.get(path);
       if (file) file.wait = wait;
     },
+    has: (path: string): boolean => files.has(path),
     /** It exists but cannot be read; without a reason, it can be read again or has changed. */
     setUnreadable: unreadable.set,
     end(path: string): void {

@@ -69,12 +69,17 @@ export function createMatcher({ files, ignore, ready, run }: MatchOptions): Matc
   };
 }
 
+/** Names that labfeed gives to files while it moves or deletes them, see `dispose.ts`. No such file is a run. */
+export const PRIVATE_PREFIX = '.labfeed-';
+
+const BEING_MOVED = `**/${PRIVATE_PREFIX}*`;
+
 function compileRules(files: readonly string[], ignore: readonly string[]) {
   // In a list, `!x` means "but not x"; picomatch would read it as "or anything but x".
   const wanted = files.filter((pattern) => !isNegated(pattern));
   const unwanted = files.filter(isNegated).map((pattern) => pattern.slice(1));
   const fileRules = (wanted.length > 0 ? wanted : ['**']).map(compile);
-  const ignoreRules = [...ignore, ...unwanted].map(compile);
+  const ignoreRules = [...ignore, ...unwanted, BEING_MOVED].map(compile);
   const folderRules = ignoreRules.filter(({ pattern }) => !isNegated(pattern));
   return {
     ...{ fileRules, ignoreRules, folderRules },

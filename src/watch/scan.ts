@@ -247,7 +247,7 @@ function kindOf(entry: Dirent | Dirent<Buffer>): Entry['kind'] {
 }
 
 /** Decodes UTF-8 and writes other bytes as `\xNN`. */
-function displayName(bytes: Buffer): string {
+export function displayName(bytes: Buffer): string {
   let text = '';
   for (let at = 0; at < bytes.length; ) {
     const length = [1, 2, 3, 4].find((n) => at + n <= bytes.length && isUtf8(bytes.subarray(at, at + n)));

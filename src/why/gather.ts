@@ -5,6 +5,7 @@ import { type AccessRules, type Claim, type Instrument, journalOf, type LoadedCo
 import { explain, explainProblem, FileError } from '../errors.js';
 import { runWithContent } from '../evidence.js';
 import type { Job, JournalReader } from '../journal/reader.js';
+import type { SettledSource } from '../journal/sources.js';
 import type { Live } from '../live.js';
 import { checkMapping } from '../mapping/mapping.js';
 import { createGuard } from '../watch/guard.js';
@@ -128,7 +129,14 @@ async function searchJournal(
   instruments: readonly InstrumentEvidence[],
   reader: JournalReader | undefined,
 ) {
-  if (reader === undefined) return { known: [], runs: [], contentRun: undefined, isUntouched: false };
+  if (reader === undefined)
+    return {
+      known: [],
+      runs: [],
+      sources: new Map<number, SettledSource[]>(),
+      contentRun: undefined,
+      isUntouched: false,
+    };
   const owner = ownerOf(instruments);
   const paths = [...new Set([path, owner?.partOf ?? path])];
   const entries = await Promise.all(paths.map((one) => reader.files(one, MAX_ENTRIES)));
@@ -152,7 +160,17 @@ async function searchJournal(
   const stats = file.state === 'present' ? statSync(path, { bigint: true, throwIfNoEntry: false }) : undefined;
   const atPath = owner && stats ? await reader.atPath(owner.name, { path, ...stampOf(stats) }) : undefined;
   /** `contentRun`: the run as which the daemon would recognise the content. `isUntouched`: as far as scans see. */
-  return { known, runs, contentRun: contentRun?.id, isUntouched: atPath?.isUntouched === true && !atPath.isTouched };
+  /** What became of the files of these runs. */
+  const sources = new Map(
+    await Promise.all([...jobs.keys()].map(async (id) => [id, await reader.sourcesOf(id)] as const)),
+  );
+  return {
+    known,
+    runs,
+    sources,
+    contentRun: contentRun?.id,
+    isUntouched: atPath?.isUntouched === true && !atPath.isTouched,
+  };
 }
 
 function toKnownRun(job: Job) {

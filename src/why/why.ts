@@ -1,5 +1,5 @@
 import type { RunState } from '../model.js';
-import { formatDuration, formatTime, plural } from '../text.js';
+import { describeSource, formatDuration, formatTime, plural } from '../text.js';
 import { uploadObstacle } from '../uploads.js';
 import { type Evidence, type InstrumentEvidence, type KnownRun, ownerOf, runPathOf } from './gather.js';
 
@@ -83,7 +83,20 @@ function explainRun(run: KnownRun, evidence: Evidence): Answer {
     const hint = 'runs are identified by their content; `duplicates: ingest` files copies at other paths, too';
     return answer('duplicate', text, hint, [known]);
   }
-  return answer(run.state, describeRun(run, evidence), run.nextStep, [...obstacles(run, evidence), known]);
+  return answer(run.state, describeRun(run, evidence), run.nextStep, [
+    ...obstacles(run, evidence),
+    ...sourceFindings(run, evidence),
+    known,
+  ]);
+}
+
+/** What became of the file. */
+function sourceFindings({ id }: KnownRun, { sources, path }: Evidence): Finding[] {
+  const files = sources.get(id) ?? [];
+  const own = files.find((file) => file.path === path) ?? files[0];
+  if (!own) return [];
+  const words = describeSource(own);
+  return words === undefined ? [] : [{ text: `its file ${words}` }];
 }
 
 function describeRun(run: KnownRun, evidence: Evidence): string {

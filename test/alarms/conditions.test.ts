@@ -66,6 +66,13 @@ test('a file that cannot be read is found after a minute, with the reason and wh
   });
 });
 
+test('files that could not be moved or deleted are found, with one of them and the reason', () => {
+  const sources = { files: 2, path: '/data/a.csv', reason: 'cannot move it (ENOSPC)' };
+  expect(found(facts({ sources }))).toEqual([
+    'source -: 2 filed files are neither moved nor deleted; for example a.csv: cannot move it (ENOSPC)',
+  ]);
+});
+
 test('a folder that has not been checked is unknown, and a missing one is found with the reason', () => {
   expect(ofInstrument({ live: { folder: { state: 'unknown' } } })).toEqual(['folder unknown']);
   expect(ofInstrument({ live: { folder: { state: 'missing', reason: 'it does not exist' } } })).toEqual([

@@ -40,6 +40,7 @@ export const facts = (overrides: Partial<Facts> = {}): Facts => ({
   overdue: undefined,
   uploads: { url: 'https://eln.example.org', instruments: ['nanodrop'] },
   spool: { shortage: undefined, bytes: 0, maxBytes: 1e10 },
+  sources: undefined,
   instruments: [instrument()],
   problems: [],
   refused: undefined,

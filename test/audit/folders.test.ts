@@ -24,8 +24,7 @@ const identified = ({ parts: _, ...file }: FoundFile, sha256: string): Identifie
 type Changes = Partial<Omit<FolderDeps, 'folder'>> &
   Partial<FolderDeps['folder']> & {
     readonly verified?: ReadonlySet<number>;
-    readonly complete?: ReadonlySet<number>;
-    readonly attached?: ReadonlySet<number>;
+    readonly proved?: ReadonlySet<number>;
   };
 
 /** A folder with these files; the hash of each is its path. By default every run is verified. */
@@ -58,8 +57,7 @@ async function compare(paths: readonly string[], changes: Changes) {
     findings,
     safe,
     verified,
-    complete: new Set(changes.complete ?? verified),
-    attached: new Set(changes.attached),
+    proved: new Set(changes.proved ?? verified),
   });
   const kinds = findings.map(({ kind, path }) => `${kind} ${path}`);
   return { counts, kinds, safe: safe.map(({ path }) => path) };
@@ -130,11 +128,11 @@ test('a file that must not be read, or is too large, belongs to the run that was
 
 test('a file is safe only if the notebook has all that it contains', async () => {
   const journal = { atPath: async () => undefined, ofContent: async () => run(0, 'a', { state: 'done' }) };
-  const partly = await compare(['a'], { journal, complete: new Set() });
+  const partly = await compare(['a'], { journal, proved: new Set() });
   expect(partly).toMatchObject({ counts: { files: 1, proved: 0, incomplete: 1 }, safe: [] });
   expect(await compare(['a'], { journal })).toMatchObject({ counts: { proved: 1, incomplete: 0 }, safe: ['a'] });
   // The file itself is in the notebook.
-  const attached = { journal, verified: new Set<number>(), complete: new Set<number>(), attached: new Set([0]) };
+  const attached = { journal, verified: new Set<number>(), proved: new Set([0]) };
   expect(await compare(['a'], attached)).toMatchObject({ counts: { proved: 1 }, safe: ['a'] });
 });
 

@@ -23,8 +23,7 @@ const RESULT: AuditResult = {
   safe: [],
   filed: 1,
   verified: new Set(),
-  attached: new Set(),
-  complete: new Set(),
+  proved: new Set(),
   folders: [],
   stoppedBy: undefined,
 };

@@ -1,5 +1,5 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { possibleOverlaps } from '../../src/check/folders.js';
 import { type LoadedConfig, loadConfig } from '../../src/config/load.js';
@@ -204,11 +204,41 @@ test('a mistake in an included file stops only its own instruments', () => {
 
 test('values that are not supported yet are refused', () => {
   const config = load(`${NOTEBOOK}instruments:
-  a: { watch: ., source: delete }
+  a: { watch: ., changed: revise }
   b: { watch: ., run: growing }
   c: { watch: ., attach: auto, drift: off }
 `);
   expect(config.problems.map(({ stops }) => stops)).toEqual([{ instrument: 'a' }, { instrument: 'b' }]);
+});
+
+test('files are kept, deleted or moved to a folder that no instrument watches', () => {
+  const load1 = (written: string) =>
+    load(`${NOTEBOOK}instruments:\n  a: { watch: data/a, source: ${written} }\n  b: { watch: data/b }\n`);
+  expect(load1('delete').instruments[0]?.source).toBe('delete');
+  const { file, instruments } = load1('{ move: filed }');
+  expect(instruments[0]?.source).toEqual({ move: join(dirname(file), 'filed') });
+  for (const folder of ['data/a', 'data/a/done', 'data/b/x']) {
+    const { problems } = load1(`{ move: ${folder} }`);
+    expect(problems).toMatchObject([
+      {
+        ...{ where: { line: expect.any(Number) }, message: expect.stringContaining('is watched') },
+        ...{ hint: expect.stringContaining('outside all watched folders'), stops: { instrument: 'a' } },
+      },
+    ]);
+  }
+  expect(load1('{ move: data/abc }').problems).toEqual([]);
+  // The done-file of a file that was moved may still be there when the next one is written.
+  expect(load1('delete, ready: { doneFile: "{name}.ok" }').instruments[0]?.ready).toEqual({
+    quiet: 5000,
+    doneFile: '{name}.ok',
+  });
+  expect(load1('keep, ready: { doneFile: "{name}.ok" }').instruments[0]?.ready).toEqual({ doneFile: '{name}.ok' });
+  expect(load1('moev').problems[0]?.message).toMatch(/expected keep, delete or \{ move: FOLDER \}/);
+  expect(
+    load1('{ mvoe: x }')
+      .problems.map(({ message }) => message)
+      .join(),
+  ).toContain('mvoe');
 });
 
 test('a run is a file, a folder, folders that match a glob, or files with the same stem', () => {

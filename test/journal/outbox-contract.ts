@@ -371,6 +371,185 @@ export function testOutbox(name: string, open: () => Promise<TestedOutbox>): voi
     });
   });
 
+  describe(`${name}: files to move or delete`, () => {
+    const sources = ['a', 'b'].map((one) => ({
+      ...{ path: `/data/${one}.csv`, location: `/data/${one}.csv`, sha256: one, identity: '1:2:3' },
+    }));
+    const planned = [
+      { n: 1, target: '/filed/a.csv' },
+      { n: 2, target: undefined },
+    ];
+    const settled = (n: number, path: string) =>
+      ({ kind: 'sourceSettled', outcome: 'moved', n, path, to: `/filed/${n}` }) as const;
+    const versionOf = (content: string) => ({ ...newRun(content).file, path: newRun('a').file.path });
+    const dueOf = async ({ sources }: Outbox, at = 0): Promise<number[]> => {
+      const runs = await sources.claim(at, 9, ['balance']);
+      for (const run of runs) await sources.release(run);
+      return runs;
+    };
+
+    test('are due once their run is done, until each is settled, also after a crash and a reopening', async () => {
+      const { outbox, add, afterCrash } = await setUp();
+      const run = await add('a', { sources });
+      expect(await dueOf(outbox)).toEqual([]);
+      await outbox.record(run, ...done(12));
+      expect(await outbox.sources.claim(0, 9, ['other'])).toEqual([]);
+      expect(await dueOf(outbox)).toEqual([run]);
+      expect(await outbox.sources.load(run)).toMatchObject({
+        run: { id: run, experiment: 12 },
+        files: sources.map((source, index) => ({ ...source, n: index + 1, isHidden: false })),
+      });
+      await outbox.sources.record(run, settled(1, '/data/a.csv'));
+      const later = (await afterCrash()).outbox;
+      expect((await later.sources.load(run)).files).toMatchObject([{ n: 2 }]);
+      await later.sources.record(run, settled(2, '/data/b.csv'));
+      expect(await dueOf(later)).toEqual([]);
+      // Done once more, for example after a remap.
+      await later.record(run, created(12), ...done(12));
+      expect(await dueOf(later)).toEqual([]);
+    });
+
+    test('are claimed by one at a time', async () => {
+      const { outbox, add } = await setUp();
+      const run = await add('a', { sources });
+      await outbox.record(run, ...done(12));
+      expect(await outbox.sources.claim(0, 9, ['balance'])).toEqual([run]);
+      expect(await outbox.sources.claim(0, 9, ['balance'])).toEqual([]);
+    });
+
+    test('wait while raw files are still to be attached', async () => {
+      const { outbox, add } = await setUp();
+      const attachments = [{ name: 'a.csv', path: '/data/a.csv', sha256: 'aa', size: 1 }];
+      const run = await add('a', { sources, attachments });
+      await outbox.record(run, ...done(12));
+      expect(await dueOf(outbox)).toEqual([]);
+      expect(await outbox.sources.hide(run, planned)).toBe(false);
+      await outbox.uploads.record(run, { kind: 'uploaded', n: 1, upload: 7, found: false });
+      expect(await dueOf(outbox)).toEqual([run]);
+    });
+
+    test('that cannot be moved are tried again later, after the others, and the reason is known meanwhile', async () => {
+      const { outbox, add } = await setUp();
+      const [run, other] = [await add('a', { sources }), await add('b', { sources })];
+      for (const id of [run, other]) await outbox.record(id, ...done(id));
+      expect(await outbox.sources.trouble()).toBeUndefined();
+      await outbox.sources.record(run, { kind: 'sourcePostponed', reason: 'no space', dueAt: 5000 });
+      await outbox.sources.postponeAll('balance', { reason: 'no space', dueAt: 5000 });
+      expect(await dueOf(outbox, 4999)).toEqual([]);
+      expect(await dueOf(outbox, 5000)).toEqual([other, run]);
+      // The clock was ahead.
+      expect(await dueOf(outbox, -(10 ** 8))).toEqual([other, run]);
+      expect(await outbox.sources.trouble()).toEqual({ files: 4, path: '/data/a.csv', reason: 'no space' });
+      expect((await outbox.sources.load(run)).attempts).toBe(1);
+      await outbox.sources.retryNow();
+      expect(await dueOf(outbox)).toEqual([other, run]);
+    });
+
+    test('that may have private names are known after a crash, with what was decided', async () => {
+      const { outbox, add, afterCrash } = await setUp();
+      const run = await add('a', { sources });
+      await outbox.record(run, ...done(12));
+      expect(await outbox.sources.hide(run, planned)).toBe(true);
+      const second = await afterCrash();
+      expect(await second.outbox.sources.claimHidden(0)).toEqual([run]);
+      expect((await second.outbox.sources.load(run)).files).toMatchObject([
+        { isHidden: true, decided: undefined, target: '/filed/a.csv' },
+        { isHidden: true, decided: undefined },
+      ]);
+      expect(await second.outbox.sources.decide(run, planned)).toBe(true);
+      const third = await second.afterCrash();
+      expect((await third.outbox.sources.load(run)).files).toMatchObject([{ decided: 'move' }, { decided: 'delete' }]);
+      const renamed = { path: '/data/a (2).csv', location: '/data/a (2).csv' };
+      await third.outbox.sources.record(
+        run,
+        { kind: 'sourceRestored', n: 1, renamed },
+        { kind: 'sourceRestored', n: 2 },
+      );
+      expect(await third.outbox.sources.claimHidden(0)).toEqual([]);
+      expect((await third.outbox.sources.load(run)).files).toMatchObject([
+        { ...renamed, isHidden: false, decided: undefined },
+        { path: '/data/b.csv', isHidden: false, decided: undefined },
+      ]);
+    });
+
+    test('are not touched once the run is reopened, to be remapped, or erased', async () => {
+      const { outbox, add, decide } = await setUp();
+      const run = await add('a', { sources });
+      await outbox.record(run, ...done(12));
+      await outbox.sources.hide(run, planned);
+      expect(await decide({ kind: 'remap', run })).toMatchObject({ done: true });
+      expect(await outbox.sources.decide(run, planned)).toBe(false);
+      expect(await dueOf(outbox)).toEqual([]);
+    });
+
+    test('of an erased run are forgotten, but not before they have their own names again', async () => {
+      const { outbox, add, decide, reader } = await setUp();
+      const [run, hidden] = [await add('a', { sources }), await add('b', { sources })];
+      for (const id of [run, hidden]) await outbox.record(id, ...done(id));
+      await outbox.sources.hide(hidden, planned);
+      for (const id of [run, hidden])
+        expect(await decide({ kind: 'erase', run: id }, 'nothing')).toMatchObject({ done: true });
+      expect((await outbox.sources.load(run)).files).toEqual([]);
+      expect(await outbox.sources.decide(hidden, planned)).toBe(false);
+      expect(await reader.sourcesOf(hidden)).toEqual([]);
+      expect(await outbox.sources.claimHidden(0)).toEqual([hidden]);
+      await outbox.sources.record(hidden, { kind: 'sourceRestored', n: 1 }, { kind: 'sourceRestored', n: 2 });
+      expect((await outbox.sources.load(hidden)).files).toEqual([]);
+    });
+
+    test('go with a run that is filed again', async () => {
+      const { outbox, add, decide } = await setUp();
+      const run = await add('a', { sources });
+      await outbox.record(run, ...done(12));
+      expect(await decide({ kind: 'refile', run })).toMatchObject({ done: true });
+      expect((await outbox.sources.load(run)).files).toEqual([]);
+      expect(await dueOf(outbox)).toEqual([]);
+      const [again] = await outbox.claim(ALWAYS, 9);
+      await outbox.record(again ?? 0, ...done(13));
+      expect(await dueOf(outbox)).toEqual([again]);
+    });
+
+    test('that were moved are named if the run is to be remapped', async () => {
+      const { outbox, add, decide } = await setUp();
+      const run = await add('a', { sources });
+      await outbox.record(run, ...done(12));
+      await outbox.sources.record(run, settled(1, '/data/a.csv'));
+      const answer = await decide({ kind: 'remap', run }, 'nothing');
+      expect(answer).toMatchObject({
+        done: false,
+        text: expect.stringContaining('its file was moved to /filed/1; copy it'),
+      });
+    });
+
+    test('are replaced if the run takes the next version of its file', async () => {
+      const { outbox, add } = await setUp();
+      const run = await add('a', { sources: sources.slice(0, 1), revises: { last: undefined } });
+      await outbox.record(run, ...done(12));
+      await outbox.sources.record(run, settled(1, '/data/a.csv'));
+      const [next] = sources.map((source) => ({ ...source, sha256: 'next', identity: '4:5:6' }));
+      const version = {
+        ...newRun('next', { revises: { last: undefined }, sources: next ? [next] : [] }),
+        file: versionOf('next'),
+      };
+      expect((await outbox.add(version, { draft: someDraft('next') })).run).toBe(run);
+      expect(await dueOf(outbox)).toEqual([]);
+      expect((await outbox.sources.load(run)).files).toMatchObject([{ sha256: 'next', identity: '4:5:6' }]);
+    });
+
+    test('leave a path to the next file once they are moved', async () => {
+      const { outbox, add } = await setUp();
+      const run = await add('a', { sources });
+      expect(await outbox.sources.hasLeft('balance', '/data/a.csv')).toBe(false);
+      await outbox.sources.record(run, settled(1, '/data/a.csv'));
+      expect(await outbox.sources.hasLeft('balance', '/data/a.csv')).toBe(true);
+      expect(await outbox.sources.hasLeft('other', '/data/a.csv')).toBe(false);
+      expect([await outbox.sources.hasMovedTo('/filed'), await outbox.sources.hasMovedTo('/file')]).toEqual([
+        true,
+        false,
+      ]);
+    });
+  });
+
   describe(`${name}: decisions`, () => {
     test('retry lets a held run continue where it stopped', async () => {
       const { outbox, addWith, decide } = await setUp();

@@ -75,6 +75,10 @@ export function hostile(text: string): { live: Live; overview: Overview; jobs: J
       comments: [{ n: 1, text }],
       history: [{ at: 1, words: text }],
       paths: [text],
+      sources: [
+        { path: text, outcome: 'moved', movedTo: text },
+        { path: text, reason: text },
+      ],
       drift: [text],
     },
   };

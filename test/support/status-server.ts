@@ -70,6 +70,7 @@ export const someDetail = (id: number, body: string): JobDetail => ({
   history: [],
   paths: [],
   drift: [],
+  sources: [],
 });
 
 type Changes = Partial<Omit<StatusDeps, 'journal'> & JournalView>;

@@ -208,3 +208,12 @@ test.each([
 ])('%s is %s inside /data', (path, inside) => {
   expect(pathInside('/data', path)).toBe(inside);
 });
+
+test('files that labfeed is moving or deleting are no runs, whatever the globs say', () => {
+  const { takes, misses, verdict } = matcher({ files: ['**/*', '**/.labfeed-*'], ignore: [] });
+  for (const path of ['.labfeed-00000000-7-1', 'x/.labfeed-00000000-7-1', 'x/.labfeed-00000000-7-1.copy']) {
+    expect([takes(path), misses(path)]).toEqual([false, false]);
+    expect(verdict(path)).toMatchObject({ taken: false, rule: 'ignore' });
+  }
+  expect(takes('labfeed-7.csv')).toBe(true);
+});

@@ -58,6 +58,7 @@ const about = (some: Partial<Evidence> = {}) =>
     instruments: [instrument()],
     known: [],
     runs: [],
+    sources: new Map(),
     contentRun: some.runs?.find((one) => one.sha256 === 'aaa' && one.instrument === 'nanodrop')?.id,
     journal: true,
     isJournal: false,

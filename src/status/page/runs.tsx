@@ -1,6 +1,6 @@
 import { type Inputs, useContext, useEffect, useRef, useState } from 'preact/hooks';
 import type { RunState } from '../../model.js';
-import { formatBytes, formatClock, formatTime, plural } from '../../text.js';
+import { describeSource, formatBytes, formatClock, formatTime, plural } from '../../text.js';
 import type { Job, JobDetail, PageState } from '../api.js';
 import { fetchJob, fetchJobs } from './client.js';
 import { RunChoices } from './decisions.js';
@@ -174,6 +174,7 @@ function RunHead({ job, servers }: { job: JobDetail; servers: Servers }) {
         facts={[
           ['Experiment', <ExperimentLink job={job} servers={servers} />],
           ['File', job.paths.length > 0 ? <Lines lines={job.paths} /> : job.path || 'erased'],
+          ['Afterwards', sourceLines(job).length > 0 ? <Lines lines={sourceLines(job)} /> : undefined],
           ['Size', formatBytes(job.size)],
           ['Modified', formatTime(job.modifiedMs)],
           ['SHA-256', <code>{job.sha256}</code>],
@@ -186,6 +187,15 @@ function RunHead({ job, servers }: { job: JobDetail; servers: Servers }) {
     </div>
   );
 }
+
+/** A folder can have thousands of files. */
+const MAX_SOURCES = 20;
+
+const sourceLines = ({ sources }: JobDetail): string[] =>
+  sources.slice(0, MAX_SOURCES).flatMap((source) => {
+    const words = describeSource(source);
+    return words === undefined ? [] : `${source.path.replace(/.*\//, '')} ${words}`;
+  });
 
 /** The address of an experiment's page is known for eLabFTW only; elsewhere the link leads to the notebook. */
 function ExperimentLink({ job: { experiment, server }, servers }: { job: JobDetail; servers: Servers }) {

@@ -1,0 +1,167 @@
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { expect, onTestFinished, test } from 'vitest';
+import type { Dialect } from '../../src/model.js';
+import { makeSite, type Site, startDaemon, weighing } from '../support/daemon-process.js';
+import { labfeed } from '../support/labfeed.js';
+import { runSandbox } from '../support/sandbox.js';
+import { tempFolder } from '../support/temp-folder.js';
+import { until } from '../support/until.js';
+
+async function setUp(source: string, dialect: Dialect = 'v2', more = '') {
+  const folder = tempFolder();
+  const sandbox = await runSandbox(join(folder, 'notebook.db'), 0, dialect);
+  const instruments = configured(source, more);
+  return { folder, sandbox, site: makeSite(folder, { url: sandbox.url, key: sandbox.key, instruments }) };
+}
+
+const configured = (source: string, more = ''): string =>
+  `  balance: { watch: data/balance, ready: { quiet: 100ms }, source: ${source}${more} }`;
+
+const watched = ({ folder }: Site): string[] =>
+  readdirSync(join(folder, 'data/balance'), { recursive: true }).sort() as string[];
+const why = async (path: string, { config, folder }: Site): Promise<string> =>
+  (await labfeed(['why', path, '--config', config], folder)).stdout;
+
+test('source: move puts a filed file elsewhere, once, and it is found by its old path', async () => {
+  const { site, sandbox, folder } = await setUp('{ move: filed }');
+  mkdirSync(join(folder, 'data/balance/monday'));
+  site.drop('monday/a.csv', weighing(1));
+  const daemon = startDaemon(site.config);
+  const target = join(folder, 'filed/monday/a.csv');
+  await until('the file is moved', () => existsSync(target) && watched(site).length === 1);
+  expect(readFileSync(target, 'utf8')).toBe(weighing(1));
+  expect(sandbox.experiments()).toHaveLength(1);
+  expect(await why(join(folder, 'data/balance/monday/a.csv'), site)).toContain(`its file was moved to ${target}`);
+  // The same name again, with other content, overwrites nothing.
+  site.drop('monday/a.csv', weighing(2));
+  await until('the second file is moved', () => existsSync(join(folder, 'filed/monday/a (2).csv')));
+  await daemon.stop();
+  expect(readFileSync(target, 'utf8')).toBe(weighing(1));
+  expect(sandbox.experiments()).toHaveLength(2);
+  const again = startDaemon(site.config);
+  await again.logged('ready');
+  await again.stop();
+  expect(sandbox.experiments()).toHaveLength(2);
+  const audit = await labfeed(['audit', '--config', site.config], folder);
+  expect(audit.status).toBe(0);
+}, 120_000);
+
+test('source: delete removes a file once the notebook has all of it, and no other', async () => {
+  const { site, folder } = await setUp('delete', 'v2', ', parse: { delimiter: ";", table: { header: Time } }');
+  // The first line of the second file is in no table and no fact.
+  site.drop('a.csv', 'Time;Weight [g]\n1;2.5\n');
+  site.drop('b.csv', 'remark without a place\nTime;Weight [g]\n1;3.5\n');
+  const daemon = startDaemon(site.config);
+  await until('the first file is deleted', () => watched(site).join() === 'b.csv');
+  await daemon.logged('the filed file stays for now');
+  expect(watched(site)).toEqual(['b.csv']);
+  expect(await why(join(folder, 'data/balance/a.csv'), site)).toContain('its file was deleted');
+  expect(await why(join(folder, 'data/balance/b.csv'), site)).toMatch(/neither moved nor deleted yet: .*not read/);
+  await until('there is an alarm', async () => {
+    const { stdout } = await labfeed(['status', '--config', site.config], folder);
+    return /1 filed file is neither moved nor deleted; for example b\.csv/.test(stdout);
+  });
+  await daemon.stop();
+}, 120_000);
+
+test('source: delete waits until the raw file is attached, which makes it safe', async () => {
+  const { site, sandbox } = await setUp('delete', 'elabftw', ', parse: { delimiter: ";", table: { header: Time } }');
+  site.drop('b.csv', 'remark without a place\nTime;Weight [g]\n1;3.5\n');
+  const daemon = startDaemon(site.config);
+  await until('the file is deleted', () => watched(site).length === 0, 60_000);
+  expect(sandbox.control.experiments().flatMap(({ uploads }) => uploads)).toMatchObject([{ real_name: 'b.csv' }]);
+  await daemon.stop();
+}, 120_000);
+
+test('a move that fails leaves the file where it is, with an alarm, and is not repeated at once', async () => {
+  const { site, folder } = await setUp('{ move: filed }');
+  writeFileSync(join(folder, 'filed'), 'a file, not a folder');
+  site.drop('a.csv', weighing(1));
+  const daemon = startDaemon(site.config);
+  const { reason } = await daemon.logged('the filed file stays for now');
+  expect(reason).toMatch(/cannot move files to .*filed: it is a file, not a folder/);
+  await until('there is an alarm', async () => {
+    const { stdout } = await labfeed(['status', '--config', site.config], folder);
+    return /1 filed file is neither moved nor deleted; for example a\.csv: cannot move/.test(stdout);
+  });
+  expect(watched(site)).toEqual(['a.csv']);
+  expect(daemon.lines.filter(({ msg }) => msg === 'the filed file stays for now')).toHaveLength(1);
+  // Once the cause is gone, a restart is not needed.
+  rmSync(join(folder, 'filed'));
+  await until('the file is moved', () => existsSync(join(folder, 'filed/a.csv')), 60_000);
+  await daemon.stop();
+  const { stdout } = await labfeed(['show', '1', '--config', site.config], folder);
+  expect(stdout).toContain(`a.csv was moved to ${join(folder, 'filed/a.csv')}`);
+  expect(stdout).toMatch(/The file is neither moved nor deleted yet: cannot move.*File moved: /s);
+}, 120_000);
+
+test('a changed configuration decides about files that wait', async () => {
+  const { site, folder, sandbox } = await setUp('{ move: missing/filed }');
+  site.drop('a.csv', weighing(1));
+  const daemon = startDaemon(site.config);
+  await daemon.logged('the filed file stays for now');
+  await daemon.stop();
+  makeSite(folder, { url: sandbox.url, key: sandbox.key, instruments: configured('keep') });
+  const again = startDaemon(site.config);
+  await again.logged('ready');
+  await until(
+    'it is known that the file stays',
+    async () => {
+      const { stdout } = await labfeed(['show', '1', '--config', site.config], folder);
+      return stdout.includes('File stays where it is, as the configuration now says');
+    },
+    60_000,
+  );
+  await again.stop();
+  expect(watched(site)).toEqual(['a.csv']);
+}, 120_000);
+
+const PAIRS = `, run: { join: ["{stem}.csv", "{stem}.xml"] }, experiment: { plot: never }, parse: { delimiter: ",", table: {},
+    also: { "{stem}.xml": { format: xml, facts: { Operator: //operator } } } }`;
+
+const KILLING = new URL('../support/killed-in-steps.mjs', import.meta.url).pathname;
+
+/** A run of two files, `a` and `b`, for which a daemon is killed at each moment, and which the next one completes. */
+async function killAtEach(source: string, check: (files: readonly string[], name: string) => void): Promise<void> {
+  const { site, sandbox } = await setUp(source, 'elabftw', PAIRS);
+  const env = { NODE_OPTIONS: `--import ${pathToFileURL(KILLING).href}` };
+  for (let moment = 0; ; moment++) {
+    const name = `run${moment}`;
+    site.drop(`${name}.csv`, `time,weight\n1,${moment}.5\n`);
+    site.drop(`${name}.xml`, '<run><operator>Ada</operator></run>');
+    const killed = startDaemon(site.config, { ...env, LABFEED_KILL_AT: String(moment) });
+    const end = await Promise.race([
+      killed.ended.then(() => 'killed'),
+      killed.logged('filed files settled', 60_000).then(
+        () => 'completed',
+        () => 'killed',
+      ),
+    ]);
+    if (end === 'completed') await killed.stop();
+    const daemon = startDaemon(site.config);
+    await until(`the files of ${name} are settled`, () => watched(site).length === 0, 60_000);
+    await daemon.stop();
+    check(watched(site), name);
+    expect(sandbox.experiments(), name).toHaveLength(moment + 1);
+    if (end === 'completed') return expect(moment).toBeGreaterThanOrEqual(8);
+  }
+}
+
+test('a move to another file system that is killed at any moment is completed after the restart', async () => {
+  const isThere = existsSync('/dev/shm');
+  if (!isThere) console.warn('there is no /dev/shm, so the files are moved on one file system');
+  const target = mkdtempSync(isThere ? '/dev/shm/labfeed-' : '/tmp/labfeed-');
+  onTestFinished(() => rmSync(target, { recursive: true }));
+  const names: string[] = [];
+  await killAtEach(`{ move: ${target} }`, (_, name) => {
+    names.push(`${name}.csv`, `${name}.xml`);
+    expect(readdirSync(target).toSorted()).toEqual(names.toSorted());
+    expect(readFileSync(join(target, `${name}.csv`), 'utf8')).toBe(`time,weight\n1,${name.slice(3)}.5\n`);
+  });
+}, 600_000);
+
+test('a deletion that is killed at any moment is completed after the restart', async () => {
+  await killAtEach('delete', (files) => expect(files).toEqual([]));
+}, 600_000);
