@@ -155,3 +155,17 @@ export function atMost<T>(ms: number, clock: Clock, work: Promise<T>): Promise<T
   const tooLate = clock.sleep(ms, ended.signal).then(() => undefined);
   return Promise.race([work, tooLate]).finally(() => ended.abort());
 }
+
+/** Requests to the notebook must not wait until many files are read: one file in so many iterations of the event loop. */
+const ITERATIONS_PER_FILE = 3;
+
+/** The result resolves when it is the caller's turn. */
+export function takeTurns(): () => Promise<void> {
+  let last = Promise.resolve();
+  return () => {
+    last = last.then(async () => {
+      for (let n = 0; n < ITERATIONS_PER_FILE; n++) await new Promise((resolve) => setImmediate(resolve));
+    });
+    return last;
+  };
+}

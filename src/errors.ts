@@ -43,6 +43,11 @@ export class FileChangedError extends LabfeedError {
   override readonly name = 'FileChangedError';
 }
 
+/** The run of this file is being sent with an earlier version. The newest one is taken afterwards. */
+export class RunBusyError extends LabfeedError {
+  override readonly name = 'RunBusyError';
+}
+
 export class UsageError extends LabfeedError {
   override readonly name = 'UsageError';
   override readonly exitStatus = EXIT.usage;

@@ -1,6 +1,7 @@
 import type { FailureClass, FileError } from './errors.js';
 import type { Dialect, Draft, IdentifiedFile, Shape } from './model.js';
 import type { NewSource, Sources } from './sources.js';
+import type { NewAttachment, NewPlot, Uploads } from './uploads.js';
 
 /**
  * The interface to the store of runs. Intake hands runs over, delivery claims them and records each step. Every call
@@ -56,120 +57,6 @@ export interface Deliveries {
   unfiled(limit: number): Promise<{ readonly instrument: string; readonly sha256: string }[]>;
   /** Whether a run with this content has an experiment. */
   hasContent(instrument: string, sha256: string): Promise<boolean>;
-}
-
-/**
- * The raw files that are to be attached. They are uploaded after their run is done, so that a large file delays nothing
- * else, and independently of it.
- */
-export interface Uploads {
-  /** Takes up to `limit` runs with files that are due. Nobody else gets them until they are released. */
-  claim(now: number, limit: number, scope: UploadScope): Promise<number[]>;
-  release(run: number): Promise<void>;
-  nextDueAt(scope: UploadScope): Promise<number | undefined>;
-  /** The files of a run, with the experiment that they belong to. */
-  load(run: number): Promise<RunUploads>;
-  /** All changes of one call become durable together. */
-  record(run: number, ...changes: UploadChange[]): Promise<void>;
-  /** Whether a file with this content is still to be uploaded. */
-  needs(sha256: string): Promise<boolean>;
-  /** The contents that are still to be uploaded, except for ignored runs. */
-  needed(): Promise<ReadonlySet<string>>;
-}
-
-/**
- * What the configuration says about uploads. Files wait if their run was filed at another notebook, or if its
- * instrument is not configured: the configuration may come back.
- */
-export interface UploadScope {
-  readonly server: string;
-  /** Instruments whose files are attached. */
-  readonly attached: readonly string[];
-  /** Instruments whose files are not attached, whatever the notebook: what waits is given up. */
-  readonly dropped: readonly string[];
-}
-
-/** A raw file of a run as intake hands it over. */
-export interface NewAttachment {
-  /** As the notebook is to show it. */
-  readonly name: string;
-  /** Where it was read from. */
-  readonly path: string;
-  readonly sha256: string;
-  readonly size: number;
-  /** Why it cannot be attached at all. */
-  readonly problem?: string;
-}
-
-/** The plot of a run, as intake hands it over. */
-export type NewPlot =
-  | (Omit<NewAttachment, 'path' | 'problem'> & PlotPlace & { readonly reason?: never })
-  /** `isFailed`: there should be one, but it could not be drawn or kept: a run that is read again keeps its own. */
-  | { readonly name?: never; readonly at: number; readonly reason: string; readonly isFailed: boolean };
-
-interface PlotPlace {
-  /** Where it belongs in the draft's body. */
-  readonly at: number;
-  /** In words, for people who cannot see it. */
-  readonly description: string;
-}
-
-export interface PlannedUpload extends Omit<NewAttachment, 'problem'> {
-  readonly n: number;
-  /** `surplus`: a plot of an earlier reading, or a raw file of an earlier version, which is deleted. */
-  readonly kind: 'raw' | 'plot' | 'surplus';
-  /** Of a plot, as is the next: see `PlotPlace`. */
-  readonly at: number | undefined;
-  readonly description: string | undefined;
-  /** The markup that shows the plot in the draft's body, if it is there. */
-  readonly image: string | undefined;
-  /** The latest time a POST of it may have been sent. */
-  readonly intentAt: number | undefined;
-  /** Its id, once the notebook has it. */
-  readonly upload: number | undefined;
-  /** Why it was not attached so far. */
-  readonly reason: string | undefined;
-  /** Fingerprints of earlier versions of the raw file: the one that is attached is replaced. */
-  readonly earlier: readonly string[];
-  /** Whether it is to be uploaded now. */
-  readonly isOpen: boolean;
-  readonly attempts: number;
-}
-
-export interface RunUploads {
-  readonly run: number;
-  readonly instrument: string;
-  readonly server: string | undefined;
-  readonly experiment: number | undefined;
-  readonly files: readonly PlannedUpload[];
-}
-
-export type UploadChange =
-  /** Durable before the POST: after a crash, delivery looks for the upload instead of sending it twice. */
-  | { readonly kind: 'uploadIntended'; readonly n: number; readonly sha256: string; readonly at: number }
-  /** The file was certainly not attached. */
-  | { readonly kind: 'notUploaded'; readonly n: number }
-  | ({ readonly kind: 'uploaded'; readonly n: number; readonly upload: number; readonly found: boolean } & BodyChange)
-  /** It will not be attached; the run is done nevertheless. If its readings were only summarised, it gets them all. */
-  | ({ readonly kind: 'uploadRefused'; readonly n: number } & UploadProblem & BodyChange)
-  | ({ readonly kind: 'uploadPostponed'; readonly n: number; readonly dueAt: number } & UploadProblem)
-  /** A surplus plot is gone. */
-  | { readonly kind: 'uploadRemoved'; readonly n: number }
-  /** Files are not attached to this notebook, or not for this instrument. */
-  | { readonly kind: 'uploadsDropped' };
-
-/** The draft's body, with or without the plot or a note that a file is not attached. Absent if it stays as it is. */
-interface BodyChange {
-  readonly body?: string;
-  /** The body that it was made from: if the draft has another one by now, that stays. */
-  readonly was?: string;
-  /** See `PlannedUpload.image`. */
-  readonly image?: string;
-}
-
-interface UploadProblem {
-  readonly failure: FailureClass;
-  readonly reason: string;
 }
 
 /** Which runs to choose from: only these few, the first of them preferred, or all but these few. */
@@ -304,9 +191,9 @@ export interface NewRun {
   readonly partOf?: ContentKey | undefined;
   /**
    * The file is the next version of the run that was taken from its path, if there is one. `last`: what was taken from
-   * there last, as far as intake knows.
+   * there last, as far as intake knows. `isOther`: that file is gone, and this one has only taken its name.
    */
-  readonly revises?: { readonly last: ContentKey | undefined } | undefined;
+  readonly revises?: { readonly last: ContentKey | undefined; readonly isOther?: boolean } | undefined;
   /** Its raw files, if they are to be attached. */
   readonly attachments?: readonly NewAttachment[] | undefined;
   /** Its plot, or why it has none. Undefined if it has none to attach, or keeps the one it has. */
@@ -398,7 +285,7 @@ export interface PlannedComment {
   readonly intentAt: number | undefined;
   /** Its id, once the notebook has it. */
   readonly comment: number | undefined;
-  /** The id that it had before it disappeared from the notebook. */
+  /** It may be in the notebook: the id that it had before it disappeared from there, or 0. No POST of it is in flight. */
   readonly gone?: number | undefined;
   /** Its texts under earlier readings of the file: the notebook may hold one of them instead. */
   readonly earlier: readonly string[];
@@ -471,6 +358,8 @@ export type RunChange =
       readonly experiment: number;
       readonly found: boolean;
     }
+  /** The draft replaces another one, and is about to be written. */
+  | { readonly kind: 'describing' }
   | { readonly kind: 'described'; readonly stored?: StoredParts | undefined }
   | { readonly kind: 'commentIntended'; readonly n: number; readonly at: number }
   /** The comment was certainly not posted. */

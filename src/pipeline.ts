@@ -1,21 +1,23 @@
+import { isAbsolute } from 'node:path';
 import PQueue from 'p-queue';
-import { atMost, type Clock, retry } from './clock.js';
+import { atMost, type Clock, retry, takeTurns } from './clock.js';
 import type { Instrument } from './config/load.js';
 import { NO_MAPPING } from './config/vocabulary.js';
 import { type DeliveryContext, HaltedError, type Notebook, StoppedError } from './deliver/context.js';
 import { deliver } from './deliver/deliver.js';
-import { afterFailure } from './deliver/failures.js';
+import { afterFailure, logHaltOnce } from './deliver/failures.js';
 import { createQueue, type Queue, type QueueDeps } from './deliver/queue.js';
 import type { Writes } from './deliver/writes.js';
-import { explain, FileChangedError, FileError } from './errors.js';
+import { explain, FileChangedError, FileError, RunBusyError } from './errors.js';
 import type { Journal } from './journal/journal.js';
 import type { Log } from './log.js';
 import { type ReadOptions, type ReadRun, receiveError } from './mapping/reading.js';
 import { type FoundFile, filesOf, type IdentifiedFile, type PlotPicture } from './model.js';
-import type { Added, NewRun, OpenRun, Outbox, Reading, RunChange } from './outbox.js';
+import type { Added, Match, NewRun, OpenRun, Outbox, Reading, RunChange } from './outbox.js';
 import { refuseSize } from './parse/source.js';
+import { withoutSecrets } from './secrets.js';
 import type { NewSource } from './sources.js';
-import { FileBusyError, isSmall, withStandIns } from './watch/identify.js';
+import { FileBusyError, isGone, isSmall, withStandIns } from './watch/identify.js';
 import { type Activity, createBacklog, createRechecks } from './watch/intake.js';
 import { createMatcher } from './watch/match.js';
 import type { RawCopies, RawFiles } from './watch/raw-files.js';
@@ -146,19 +148,6 @@ function createState(instrument: Instrument, deps: IntakeDeps, signal: AbortSign
   };
 }
 
-/** Requests to the notebook must not wait until many files are read: one file in so many iterations of the event loop. */
-const ITERATIONS_PER_FILE = 3;
-
-function takeTurns(): () => Promise<void> {
-  let last = Promise.resolve();
-  return () => {
-    last = last.then(async () => {
-      for (let n = 0; n < ITERATIONS_PER_FILE; n++) await new Promise((resolve) => setImmediate(resolve));
-    });
-    return last;
-  };
-}
-
 /** A changed configuration can decide about a held backlog, and make quarantined files readable. */
 async function applyConfiguration(intake: IntakeState): Promise<void> {
   const { instrument, journal, log } = intake;
@@ -227,7 +216,8 @@ async function take(found: FoundFile, isBacklog: boolean, intake: IntakeState): 
   function failed(error: unknown, waitMs: number): void {
     const reason = explain(error);
     // A file that has changed only needs to settle again.
-    if (!(error instanceof FileChangedError)) log.warn({ file, waitMs, reason }, 'cannot take the file yet, retrying');
+    const isExpected = error instanceof FileChangedError || error instanceof RunBusyError;
+    if (!isExpected) log.warn({ file, waitMs, reason }, 'cannot take the file yet, retrying');
     activity.waiting.update(file, { for: 'retry', reason });
     activity.waiting.setUnreadable(file, error instanceof FileBusyError ? reason : undefined);
   }
@@ -286,23 +276,46 @@ async function read(
     backlog: isBacklog,
     mapping,
     partOf: await journal.intake.partOf(name, file),
+    revises: changed === 'revise' ? await revisionOf(file, intake) : undefined,
   };
   const match = await journal.outbox.match(run);
-  if (match.kind === 'known') journal.intake.remember(name, file, match);
+  if (match.kind === 'known') await know(run, match, intake);
   // A busy run is to be remapped from this file, but is not delivered yet: a later scan reads the file.
   if (match.kind === 'known' || match.kind === 'busy') return 'known';
   if (changed === 'ignore' && (await journal.intake.wasTaken(name, file)) && !(await hasLeft(file, intake))) {
     await journal.intake.skip(name, [file]);
     return 'skipped';
   }
+  if (match.kind === 'version' && match.isBusy) throw new RunBusyError('the version before is being sent');
+  // Another file with the content that is replaced becomes a run of its own.
+  if (match.kind === 'version') await journal.intake.recheckCopies(name, file, match.replaces);
   const known: EarlyReading | undefined = problem ? { problem } : early;
   const { isPlotted } = options;
   const result = known ?? toReading(await reader.read(file, clock.now(), { isPlotted }), instrument);
-  const reading = withoutSecrets(result, file.path, intake);
+  const reading = withoutSecrets(result, file.path, intake.isSecretIn);
   // On disk before the run is accepted: from then on, the source may vanish.
   const attached = reading.draft && (await copies?.keep(file, early?.isCopied, result.plot));
-  return handOver({ ...run, ...attached, sources: intake.sourcesOf?.(file) }, reading, intake);
+  const outcome = await handOver({ ...run, ...attached, sources: intake.sourcesOf?.(file) }, reading, intake);
+  // Once more, because one may have been looked up just before.
+  if (match.kind === 'version') await journal.intake.recheckCopies(name, file, match.replaces);
+  return outcome;
 }
+
+/** The content is known. A file that was renamed takes its run along, so that its next version is recognised. */
+async function know(run: NewRun, match: Extract<Match, { kind: 'known' }>, intake: IntakeState): Promise<void> {
+  const { outbox, intake: files } = intake.journal;
+  const { path } = run.file;
+  // Of a recovered run, only the name of its file is known.
+  const isElsewhere = run.revises !== undefined && match.path !== path && !match.isErased;
+  if (isElsewhere && (!isAbsolute(match.path) || (await isGone(match.path)))) await outbox.move(match.run, path);
+  files.remember(run.instrument, run.file, match);
+}
+
+/** Whether this is a version of the run that was taken from its path, or another file with its name. */
+const revisionOf = async (file: IdentifiedFile, intake: IntakeState): Promise<NewRun['revises']> => ({
+  last: await intake.journal.intake.lastTaken(intake.instrument.name, file),
+  isOther: await hasLeft(file, intake),
+});
 
 /** The file that was there before was moved or deleted by labfeed: this one is no change of it. */
 async function hasLeft(file: IdentifiedFile, { instrument, journal }: IntakeState): Promise<boolean> {
@@ -350,6 +363,7 @@ function toReading(read: ReadRun, { drift, parse }: Instrument): EarlyReading {
 async function handOver(run: NewRun, reading: Reading, intake: IntakeState): Promise<Outcome> {
   const { journal, observer, wakeDelivery, log } = intake;
   const added = await journal.outbox.add(run, reading);
+  if (added.outcome === 'busy') throw new RunBusyError('the version before is being sent');
   journal.intake.remember(run.instrument, run.file, added);
   const { outcome, drift } = added;
   const { problem } = reading;
@@ -366,16 +380,6 @@ async function handOver(run: NewRun, reading: Reading, intake: IntakeState): Pro
   if (problem && outcome === 'quarantined') observer.quarantined?.(run.instrument, run.file.path, problem);
   if (outcome === 'queued' || outcome === 'revised' || outcome === 'changed') wakeDelivery();
   return outcome;
-}
-
-/** A secret that somebody copied into a file reaches neither the journal nor the notebook. */
-function withoutSecrets(reading: EarlyReading, file: string, { isSecretIn }: IntakeState): Reading {
-  const { draft, omits = [], plot } = reading;
-  if (!draft) return reading;
-  const texts = [draft.title, draft.body, ...draft.tags, ...draft.comments, ...omits, plot?.png ? plot.texts : ''];
-  if (!isSecretIn(texts.join('\n'))) return reading;
-  const hint = 'remove it from the file. If others could read the file, replace the key with `labfeed keys rotate`';
-  return { problem: new FileError('the file contains the API key or the token of labfeed', { where: { file }, hint }) };
 }
 
 const DRIFTED = 'columns or units have changed since the previous run';
@@ -422,15 +426,6 @@ export function createDelivery(deps: DeliveryDeps): Queue {
   const delivery = { ...deps, logHalt: logHaltOnce(log) };
   const work: QueueDeps['work'] = (id, signal, filled) => deliverRun(id, signal, filled, delivery);
   return createQueue({ outbox, concurrency, clock: context.clock, writes, isAnswering, log, work });
-}
-
-/** Every delivery fails with the halt until labfeed is restarted, so only the first one is logged. */
-function logHaltOnce(log: Log): Delivery['logHalt'] {
-  let isLogged = false;
-  return (error) => {
-    if (!isLogged) log.error({ reason: explain(error) }, 'delivery is halted until `labfeed recover` has run');
-    isLogged = true;
-  };
 }
 
 /** One run, from the step it has reached. Each step is recorded before and after its request. */

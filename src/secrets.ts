@@ -1,3 +1,7 @@
+import { FileError } from './errors.js';
+import type { PlotPicture } from './model.js';
+import type { Reading } from './outbox.js';
+
 /** Shorter texts occur by chance once they are encoded. */
 const MIN_ENCODED_LENGTH = 8;
 
@@ -36,3 +40,17 @@ function base64Of(secret: string, offset: number): string {
 }
 
 const literal = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
+
+/** A secret that somebody copied into a file reaches neither the journal nor the notebook. */
+export function withoutSecrets(
+  reading: Reading & { readonly plot?: PlotPicture | undefined },
+  file: string,
+  isSecretIn: (text: string) => boolean,
+): Reading {
+  const { draft, omits = [], plot } = reading;
+  if (!draft) return reading;
+  const texts = [draft.title, draft.body, ...draft.tags, ...draft.comments, ...omits, plot?.png ? plot.texts : ''];
+  if (!isSecretIn(texts.join('\n'))) return reading;
+  const hint = 'remove it from the file. If others could read the file, replace the key with `labfeed keys rotate`';
+  return { problem: new FileError('the file contains the API key or the token of labfeed', { where: { file }, hint }) };
+}

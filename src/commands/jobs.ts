@@ -113,7 +113,12 @@ async function show(id: number, { json, ...options }: JsonOption): Promise<void>
   });
   const next = nextStep(job, halted);
   if (json) console.log(JSON.stringify({ ...job, next }, null, 2));
-  else console.log([headline(job), ...facts(job), ...problems(job, next), ...history(job), ...draft(job)].join('\n'));
+  else
+    console.log(
+      [headline(job), ...facts(job), ...problems(job, next), ...versions(job), ...history(job), ...draft(job)].join(
+        '\n',
+      ),
+    );
 }
 
 function headline({ id, state, experiment, server }: JobDetail): string {
@@ -200,6 +205,22 @@ function held({ id, step, failure, experiment }: Job): string {
 }
 
 const orIgnore = (id: number): string => `If it should not be filed: labfeed ignore ${id}`;
+
+/** Newest last, as in the history. */
+function versions({ versions: all }: JobDetail): string[] {
+  if (all.length === 0) return [];
+  return [
+    '',
+    'versions of the file',
+    ...all.map(({ sha256, at, state, filedAt, unread }) => {
+      const details = [
+        ...(filedAt === undefined ? [] : [`filed ${formatTime(filedAt)}`]),
+        ...(unread === undefined ? [] : [`see run ${unread}`]),
+      ];
+      return `  ${formatTime(at)}  ${sha256}  ${state}${details.length === 0 ? '' : ` (${details.join(', ')})`}`;
+    }),
+  ];
+}
 
 function history({ history: events }: JobDetail): string[] {
   if (events.length === 0) return ['', fact('history', 'removed, because the run is older than `keep`')];

@@ -312,18 +312,26 @@ function filesBelow(folder: string): string[] {
   }
 }
 
-const { duplicates, comments } = instrumentSchema.shape;
-const DEFAULTS = { duplicates: duplicates.parse(undefined), comments: comments.parse(undefined) };
+const { changed, duplicates, comments } = instrumentSchema.shape;
+const DEFAULTS = {
+  changed: changed.parse(undefined),
+  duplicates: duplicates.parse(undefined),
+  comments: comments.parse(undefined),
+};
 const listedSchema = z
-  .object({ duplicates: duplicates.catch(DEFAULTS.duplicates), comments: comments.catch(DEFAULTS.comments) })
+  .object({
+    changed: changed.catch(DEFAULTS.changed),
+    duplicates: duplicates.catch(DEFAULTS.duplicates),
+    comments: comments.catch(DEFAULTS.comments),
+  })
   .catch(DEFAULTS);
 
 /** An instrument with or without mistakes: what `recover` needs to recognise its runs. */
 export type ListedInstrument = z.output<typeof listedSchema> & { readonly name: string };
 
 function readListed({ name, value, config }: CheckedEntry): ListedInstrument {
-  const { duplicates, comments } = config ?? listedSchema.parse(value);
-  return { name, duplicates, comments };
+  const { changed, duplicates, comments } = config ?? listedSchema.parse(value);
+  return { name, changed, duplicates, comments };
 }
 
 const PLACES = ['labfeed.yaml', '/etc/labfeed/config.yaml'];

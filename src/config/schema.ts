@@ -285,9 +285,11 @@ export const instrumentSchema = z
           'What counts as a run: a file, each folder in the watched folder, folders that match a glob, or files with the same stem.',
         ),
       changed: z
-        .enum(['new', 'ignore'], { error: unsupported(['revise'], 'use new or ignore') })
+        .enum(['new', 'revise', 'ignore'])
         .default('new')
-        .describe('What to do if a filed path has new content: file a new run, or ignore it.'),
+        .describe(
+          'What to do if a filed path has new content: file a new run, update the experiment of the path unless somebody edited it, or ignore it.',
+        ),
       duplicates: z
         .enum(['skip', 'ingest'])
         .default('skip')

@@ -2,6 +2,7 @@ import { NotebookError } from '../errors.js';
 import { commentMark, markComment } from '../markers.js';
 import type { OpenRun, PlannedComment, SurplusComment } from '../outbox.js';
 import type { CommentRecord, ExperimentRecord, Filing } from './context.js';
+import { describeDifference } from './differences.js';
 import { certainlyNotDone, isEntryStatus, sendEdit } from './failures.js';
 import { gracePeriod } from './reconcile.js';
 
@@ -32,7 +33,7 @@ async function findExisting({ n, intentAt, gone }: PlannedComment, filing: Filin
   if (intentAt !== undefined) return findPosted(n, filing);
   if (gone === undefined) return undefined;
   const { run, experiment, notebook } = filing;
-  // It was missing before, and somebody may have restored it. No POST of it is in flight.
+  // Somebody may have restored it, or a later journal has posted it. No POST of it is in flight.
   return findMarked(commentMark(run.reference, n), await notebook.listComments(experiment));
 }
 
@@ -88,11 +89,13 @@ export async function checkComments(filing: Filing, record: ExperimentRecord): P
   for (const { n, comment, text, earlier } of run.comments) {
     if (comment === undefined) continue;
     const record = await find(comment);
-    if (!record || !hasOneOf([text, ...earlier], record, run, n)) throw changedByPerson(comment, record, filing);
+    if (!record || !hasOneOf([text, ...earlier], record, run, n))
+      throw changedByPerson(comment, record, earlier.at(-1) ?? text, filing);
   }
   for (const { n, comment, texts } of run.surplus) {
     const record = comment === undefined ? undefined : await find(comment);
-    if (record && !hasOneOf(texts, record, run, n)) throw changedByPerson(record.id, record, filing);
+    if (record && !hasOneOf(texts, record, run, n))
+      throw changedByPerson(record.id, record, texts.at(-1) ?? '', filing);
   }
 }
 
@@ -116,7 +119,7 @@ export async function reviseComment(
   const isDone = record !== undefined && hasOneOf([text], record, run, n);
   const isEarlier = record !== undefined && isFromReading(earlier, record, run, n);
   // An adopted experiment is filled in whatever it contains, but a comment that somebody wrote is left alone.
-  if (!isEarlier && !isDone && !run.adopted) throw changedByPerson(comment, record, filing);
+  if (!isEarlier && !isDone && !run.adopted) throw changedByPerson(comment, record, earlier.at(-1) ?? text, filing);
   if (isEarlier && !isDone) {
     const wanted = markComment(text, run.reference, n);
     const patched = await sendEdit(filing, () => notebook.patchComment(experiment, comment, wanted));
@@ -132,7 +135,7 @@ export async function dropComment({ n, texts, ...known }: SurplusComment, filing
   const comment = known.comment ?? (await findPosted(n, filing));
   const record = comment === undefined ? undefined : await readIfPresent(comment, filing);
   const isOurs = record !== undefined && isFromReading(texts, record, run, n);
-  if (record && !isOurs && !run.adopted) throw changedByPerson(record.id, record, filing);
+  if (record && !isOurs && !run.adopted) throw changedByPerson(record.id, record, texts.at(-1) ?? '', filing);
   if (record && isOurs) {
     await sendEdit(filing, () => notebook.deleteComment(experiment, record.id)).catch(ignoreMissing);
     // eLabFTW answers 204 even if the user may not delete the comment.
@@ -176,12 +179,14 @@ const normalised = (text: string): string =>
 function changedByPerson(
   comment: number,
   record: CommentRecord | undefined,
+  wrote: string,
   { run: { id }, experiment }: Filing,
 ): NotebookError {
   const adopt = `\`labfeed adopt ${id} ${experiment}\``;
+  const what = `somebody ${record ? 'changed' : 'deleted'} comment ${comment} on experiment ${experiment} after labfeed wrote it`;
   return new NotebookError(
     'conflict',
-    `somebody ${record ? 'changed' : 'deleted'} comment ${comment} on experiment ${experiment} after labfeed wrote it`,
+    record ? `${what}\n  ${describeDifference('comment', withoutMark(textIn(record)), wrote)}` : what,
     {
       hint: record
         ? `labfeed does not overwrite it. Restore it and run \`labfeed retry ${id}\`, or keep it and update the rest: ${adopt}`
@@ -189,6 +194,15 @@ function changedByPerson(
     },
   );
 }
+
+/** The contract names no field for the text: it is the longest one. */
+const textIn = (record: CommentRecord): string =>
+  Object.values(record).reduce<string>(
+    (longest, value) => (typeof value === 'string' && value.length > longest.length ? value : longest),
+    '',
+  );
+
+const withoutMark = (text: string): string => normalised(text).replace(/\n+labfeed [0-9a-f]{16}\.\d+$/, '');
 
 const leftUnchanged = (comment: number, experiment: number): NotebookError =>
   new NotebookError(

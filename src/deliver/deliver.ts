@@ -327,7 +327,7 @@ async function writtenParts(filing: Filing): Promise<'all' | 'body' | 'none'> {
   const isRevision = run.earlier.length > 0;
   if (isRevision) {
     // The new draft must be on disk: if a power failure undid it, what it wrote would look like a person's edit.
-    await outbox.record(run.id);
+    await outbox.record(run.id, { kind: 'describing' });
     await awaitEarlierEdits(filing);
   }
   const record = await readOwn(experiment, filing);

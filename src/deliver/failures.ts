@@ -1,5 +1,6 @@
 import { backoffMs, type Clock } from '../clock.js';
 import { explain, type FailureClass, LabfeedError, NotebookError } from '../errors.js';
+import type { Log } from '../log.js';
 import type { RunChange } from '../outbox.js';
 import { type Filing, HaltedError, type Notebook, NotYetError, StoppedError } from './context.js';
 
@@ -186,3 +187,12 @@ const postponed = (dueAt: number, failure: FailureClass, reason: string): RunCha
   failure,
   reason,
 });
+
+/** Every delivery fails with the halt until labfeed is restarted, so only the first one is logged. */
+export function logHaltOnce(log: Log): (error: HaltedError) => void {
+  let isLogged = false;
+  return (error) => {
+    if (!isLogged) log.error({ reason: explain(error) }, 'delivery is halted until `labfeed recover` has run');
+    isLogged = true;
+  };
+}

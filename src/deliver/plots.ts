@@ -1,6 +1,6 @@
 import { NotebookError } from '../errors.js';
-import type { PlannedUpload } from '../outbox.js';
 import { escapeHtml } from '../text.js';
+import type { PlannedUpload } from '../uploads.js';
 import { checkComments } from './comments.js';
 import type { ExperimentRecord, Filing, UploadRecord } from './context.js';
 import { confirmForbidden, isEntryStatus, sendEdit } from './failures.js';

@@ -5,6 +5,7 @@ import type { Dialect, Draft } from '../model.js';
 import type { OpenRun, StoredParts } from '../outbox.js';
 import { decodeEntities } from '../text.js';
 import { type ExperimentRecord, type Filing, gracePeriodMs, NotYetError } from './context.js';
+import { describeDifference, readableText } from './differences.js';
 import { sendEdit } from './failures.js';
 
 type Description = Omit<Draft, 'comments' | 'attached'> & { readonly stored?: StoredParts };
@@ -31,7 +32,22 @@ export function checkUnedited(
     (!isWritten && isBlank(part, record));
   const changed = PARTS.filter((part) => !isOurs(part));
   if (changed.length === 0) return;
-  throw isWritten ? changedByPerson(id, experiment, changed) : changedBeforeFilled(experiment);
+  if (!isWritten) throw changedBeforeFilled(experiment);
+  const written = earlier.findLast((reading) => reading.written) ?? draft;
+  throw changedByPerson(
+    id,
+    experiment,
+    changed,
+    changed.map((part) => differenceIn(part, record, written)),
+  );
+}
+
+function differenceIn(part: Part, record: ExperimentRecord, written: Description): string {
+  const has = part === 'tags' ? (tagsOf(record) ?? []).join(', ') : String(record[part] ?? '');
+  const wrote = part === 'tags' ? written.tags.join(', ') : written[part];
+  return part === 'body'
+    ? describeDifference(part, readableText(has), readableText(wrote))
+    : describeDifference(part, has, wrote);
 }
 
 /** Whether the experiment shows the draft and not an earlier reading. */
@@ -116,10 +132,18 @@ export function checkOpen(record: ExperimentRecord, experiment: number, dialect:
   });
 }
 
-const changedByPerson = (run: number, experiment: number, parts: readonly Part[]): NotebookError =>
+const changedByPerson = (
+  run: number,
+  experiment: number,
+  parts: readonly Part[],
+  differences: readonly string[],
+): NotebookError =>
   new NotebookError(
     'conflict',
-    `somebody changed the ${parts.join(' and the ')} of experiment ${experiment} after labfeed wrote it`,
+    [
+      `somebody changed the ${parts.join(' and the ')} of experiment ${experiment} after labfeed wrote it`,
+      ...differences,
+    ].join('\n  '),
     {
       hint: `labfeed does not overwrite it. Restore it and run \`labfeed retry ${run}\`, or let labfeed overwrite it: \`labfeed adopt ${run} ${experiment}\``,
     },

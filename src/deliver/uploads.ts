@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto';
 import { backoffMs } from '../clock.js';
 import { explain, FileError, type LabfeedError, NotebookError } from '../errors.js';
 import type { Log } from '../log.js';
-import type { PlannedUpload, RunUploads, UploadChange, UploadScope } from '../outbox.js';
 import { capitalize, escapeHtml } from '../text.js';
+import type { PlannedUpload, RunUploads, UploadChange, UploadScope } from '../uploads.js';
 import { checkComments } from './comments.js';
 import {
   type DeliveryContext,

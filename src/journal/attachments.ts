@@ -1,16 +1,15 @@
 import { z } from 'zod';
 import type { Draft } from '../model.js';
+import type { NewRun, Reading } from '../outbox.js';
 import type {
   NewAttachment,
   NewPlot,
-  NewRun,
-  Reading,
   RunUploads,
   UploadChange,
   UploadScope,
   Uploads,
-} from '../outbox.js';
-import type { WaitingUploads } from '../uploads.js';
+  WaitingUploads,
+} from '../uploads.js';
 import { addHistory, type Connection, flag, nullable, parseRow, parseRows, part, textList } from './database.js';
 import { amendDone, chooseVariant, type Filed } from './drafts.js';
 import type { Store } from './store.js';

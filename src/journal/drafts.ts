@@ -53,6 +53,10 @@ export function replaceDraft(db: Connection, run: number, filed: Filed): void {
   // What is replaced may have been an addition to the one before; the new reading is more than that.
   db.run`UPDATE earlier_drafts SET addition = 0 WHERE run = ${run} AND addition = 1`;
   writeDraft(db, run, filed);
+  // Without an experiment, a creation may carry the draft.
+  db.run`
+    UPDATE drafts SET unsent = 1 WHERE run = ${run} AND (SELECT step FROM runs WHERE id = ${run})
+      IN ('created', 'described', 'done')`;
   // It was described by the earlier reading: that is read back, and replaced unless a person changed it.
   db.run`UPDATE runs SET step = 'created' WHERE id = ${run} AND step IN ('described', 'done')`;
   replaceComments(db, run, filed.draft.comments);
@@ -69,7 +73,7 @@ const keepEarlier = (db: Connection, run: number, isAddition = false): unknown =
   db.run`
     INSERT INTO earlier_drafts (run, title, date, body, tags, extras, written, stored, addition)
       SELECT run, title, date, body, tags, extras, step IN ('described', 'done'), stored, ${Number(isAddition)}
-      FROM drafts JOIN runs ON runs.id = run WHERE run = ${run} AND step <> 'pending'`;
+      FROM drafts JOIN runs ON runs.id = run WHERE run = ${run} AND step <> 'pending' AND unsent = 0`;
 
 /**
  * Has a done run delivered again with another body, and with all its readings if its raw file is not attached. Without
@@ -135,5 +139,9 @@ function putComment(db: Connection, run: number, n: number, text: string): void 
     INSERT INTO comments (run, n, text, comment, intent_at)
       SELECT run, n, ${text}, comment, CASE WHEN comment IS NULL THEN 0 END FROM earlier_comments
       WHERE run = ${run} AND n = ${n} LIMIT 1`;
-  if (restored.changes === 0) db.run`INSERT INTO comments (run, n, text) VALUES (${run}, ${n}, ${text})`;
+  if (restored.changes > 0) return;
+  // If this journal is older than the notebook, a later one may have posted it.
+  db.run`
+    INSERT INTO comments (run, n, text, gone)
+      SELECT id, ${n}, ${text}, iif(experiment IS NULL, NULL, 0) FROM runs WHERE id = ${run}`;
 }

@@ -75,7 +75,7 @@ async function match(store: Store, run: NewRun): Promise<Match> {
     store.writeLater(() => void db.run`UPDATE runs SET matched = 1 WHERE id = ${found.id}`);
   if (hasOtherRemap(db, instrument, file.path, found.id))
     await store.commit(() => cancelRemaps(db, run, found.id, store.now()));
-  if (findUnread(db, run).length > 0) await store.commit(() => resolveUnread(db, run, found.id, store.now()));
+  if (findUnread(db, run, found.id).length > 0) await store.commit(() => resolveUnread(db, run, found.id, store.now()));
   const { id, copy, path } = found;
   return { kind: 'known', run: id, path, sha256: file.sha256, copy, isErased: path === '' };
 }
@@ -84,7 +84,7 @@ async function match(store: Store, run: NewRun): Promise<Match> {
 async function matchVersion(store: Store, own: PathRun, run: NewRun): Promise<Match | undefined> {
   const { partOf } = run;
   if (partOf?.sha256 === own.sha256 && own.experiment !== null) return matchRest(store, run, partOf);
-  const recovered = findRecoveredVersion(store.db, run);
+  const recovered = own.experiment === null ? findRecoveredVersion(store.db, run) : undefined;
   if (recovered === undefined)
     return { kind: 'version', replaces: { sha256: own.sha256, copy: own.copy }, isBusy: isBusy(store, own) };
   await store.commit(() => followRecovered(store.db, own, recovered, run, store.now()));
@@ -216,11 +216,11 @@ function addVersionOf(store: Store, own: PathRun, run: NewRun, reading: Reading,
  * Runs from this path whose file was never read, and of which another file has taken the place. The versions of one
  * file have the same path; otherwise, only a file without a fingerprint is known to be the same.
  */
-function findUnread(db: Connection, { instrument, file: { sha256, path }, revises }: NewRun): number[] {
+function findUnread(db: Connection, { instrument, file: { sha256, path }, revises }: NewRun, by: number): number[] {
   if (revises)
     return db.values<number>`
       SELECT id FROM runs WHERE instrument = ${instrument} AND parked = 'quarantined' AND parked IS NOT NULL
-        AND step = 'pending' AND sha256 <> ${sha256} AND path = ${path}`;
+        AND step = 'pending' AND id <> ${by} AND path = ${path}`;
   return db.values<number>`
     SELECT id FROM runs WHERE instrument = ${instrument} AND sha256 > ${STAND_IN} AND sha256 < ${AFTER_STAND_INS}
       AND sha256 <> ${sha256} AND path = ${path} AND parked = 'quarantined'`;
@@ -229,7 +229,7 @@ function findUnread(db: Connection, { instrument, file: { sha256, path }, revise
 const AFTER_STAND_INS = STAND_IN.replace(/.$/, '1');
 
 function resolveUnread(db: Connection, run: NewRun, by: number, at: number): void {
-  for (const id of findUnread(db, run)) setAside(db, id, `its path now holds the file of run ${by}`, at);
+  for (const id of findUnread(db, run, by)) setAside(db, id, `its path now holds the file of run ${by}`, at);
 }
 
 function setAside(db: Connection, id: number, reason: string, at: number): void {

@@ -378,4 +378,6 @@ export const MIGRATIONS: readonly string[] = [
     UPDATE sources SET due_at = 0 WHERE run = new.id AND outcome IS NULL AND erased = 0;
   END;
   `,
+  // 1: it replaced another draft in the journal, and was not sent to the notebook since.
+  'ALTER TABLE drafts ADD COLUMN unsent INTEGER NOT NULL DEFAULT 0;',
 ];

@@ -214,6 +214,7 @@ function applyChange(store: Store, run: number, change: RunChange, at: number): 
   const { kind, ...detail } = change;
   if (change.kind === 'postponed') addPostponement(db, run, at, change);
   else if (kind === 'described') addHistory(db, run, at, kind);
+  else if (kind === 'describing') return;
   else addHistory(db, run, at, kind === 'parked' ? 'rested' : kind, detail);
 }
 
@@ -237,6 +238,8 @@ function updateRun(store: Store, run: number, change: RunChange, at: number): un
         UPDATE runs SET step = 'created', experiment = ${change.experiment}, attempts = 0, due_at = 0, updated_at
           = ${at} WHERE id = ${run}`;
       return noteCreation(store, run, change);
+    case 'describing':
+      return db.run`UPDATE drafts SET unsent = 0 WHERE run = ${run} AND unsent = 1`;
     case 'described':
       if (change.stored) db.run`UPDATE drafts SET stored = ${JSON.stringify(change.stored)} WHERE run = ${run}`;
       return db.run`UPDATE runs SET step = 'described', attempts = 0, updated_at = ${at} WHERE id = ${run}`;

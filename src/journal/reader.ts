@@ -36,7 +36,11 @@ export interface JobDetail extends Job {
   readonly drift: readonly string[];
   /** What became of its files; empty if they stay where they are. */
   readonly sources: readonly SettledSource[];
+  /** The versions of its file, oldest first. Empty if it has never changed. */
+  readonly versions: readonly Version[];
 }
+
+type Version = ReturnType<typeof readVersions>[number];
 
 type StoredComment = z.output<typeof commentRow>;
 type HistoryEvent = z.output<typeof eventRow>;
@@ -204,7 +208,36 @@ function readJob(db: Connection, id: number): JobDetail | undefined {
     paths: pathsOf(db, job.instrument, { sha256: job.sha256, copy }),
     drift: drift === undefined ? [] : textList.parse(drift),
     sources: readSources(db, id),
+    versions: readVersions(db, job),
   };
+}
+
+const versionRow = z.object({
+  n: z.number(),
+  sha256: z.string(),
+  size: z.number(),
+  modifiedMs: z.number(),
+  /** When it was read. */
+  at: z.number(),
+  /** When the notebook had all of it. */
+  filedAt: number,
+  /** The quarantined run that has it, because it could not be read. */
+  unread: number,
+});
+
+/** `state`: of the current version, that of the run; others were replaced, or never sent. */
+function readVersions(db: Connection, { id, state }: Job) {
+  const rows = db.rows`
+    SELECT n, sha256, size, modified_ms AS modifiedMs, at, filed_at AS filedAt, unread FROM versions WHERE run = ${id}
+      ORDER BY n`;
+  const versions = parseRows(versionRow, rows);
+  const current = versions.findLast(({ unread }) => unread === undefined);
+  return versions.map((version) => ({ ...version, state: version === current ? state : stateOfEarlier(version) }));
+}
+
+function stateOfEarlier({ filedAt, unread }: z.output<typeof versionRow>): 'unreadable' | 'replaced' | 'not sent' {
+  if (unread !== undefined) return 'unreadable';
+  return filedAt === undefined ? 'not sent' : 'replaced';
 }
 
 const draftRow = z.object({ title: z.string(), date: z.string(), body: z.string(), tags: textList });
@@ -269,8 +302,8 @@ function lastFiling(db: Connection, content: ContentKey & { readonly instrument:
   const row = db.row`
     SELECT id, sha256, CASE WHEN id IN (SELECT run
       FROM remaps) THEN 'queued' ELSE ${raw(STATE)} END AS state, experiment FROM runs
-      WHERE instrument = ${content.instrument} AND sha256 = ${content.sha256} AND copy = ${copyOf(db, content)}
-      ORDER BY refiling DESC LIMIT 1`;
+      WHERE instrument = ${content.instrument} AND sha256 = ${content.sha256} AND (copy = ${copyOf(db, content)}
+      OR ${content.copy} = '') ORDER BY copy = ${content.copy} DESC, refiling DESC LIMIT 1`;
   return parseRow(knownRow, row);
 }
 

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { type CommentMark, referenceOf, refilingsOf } from '../markers.js';
 import { lookForUploads } from './attachments.js';
-import { addHistory, type Connection, parseRows, part, textList } from './database.js';
+import { addHistory, type Connection, parseRows, part, raw, textList } from './database.js';
 import { dropSpare } from './outbox.js';
 import type { Store } from './store.js';
 
@@ -15,6 +15,8 @@ interface FiledRun {
   readonly file: string;
   /** Whether equal files are runs of their own: then a second experiment of the same bytes is another run. */
   readonly copies: boolean;
+  /** Whether the contents of a file are versions of one run: then its marker lines may be from an earlier one. */
+  readonly revises?: boolean;
   /** Whether the experiment has these tags, as far as the notebook shows it. */
   readonly hasTags?: (wanted: readonly string[]) => boolean;
   /** Its comments with a marker line. */
@@ -104,6 +106,11 @@ export function createRecovery(store: Store) {
         ORDER BY experiment DESC`),
     /** Its experiment is gone: the id is free for others, and the run is held. */
     release: (run: PlacedRun) => commit(() => release(db, run, now())),
+    /** Whether this content was a version of the run. */
+    isVersion: async (run: PlacedRun, sha256: string) =>
+      db.exists`SELECT 1 FROM versions WHERE run = ${run.id} AND sha256 = ${sha256} AND unread IS NULL`,
+    /** Its experiment has an earlier version of its file: a person has to say that it may be updated again. */
+    outdate: (run: PlacedRun) => commit(() => outdate(db, run, now())),
     /** Its experiment exists but is blank: it is filled in again. */
     refill: (run: PlacedRun) => commit(() => refill(db, run, now())),
     /** Only these of its comments exist, by number: the others are posted again. False if none is missing. */
@@ -158,6 +165,8 @@ function returnToEnd(db: Connection, server: string): void {
 
 function take(db: Connection, filed: FiledRun, at: number): 'recovered' | 'completed' | 'known' {
   const { server, experiment, instrument, sha256, copies } = filed;
+  const later = findEarlierVersion(db, filed);
+  if (later !== undefined) return takeLaterVersion(db, later, filed, at);
   const refilings = refilingsOf({ instrument, sha256, copy: '' });
   const reference = referenceIn(db, filed, refilings);
   const run = findRun(db, filed, reference);
@@ -172,6 +181,35 @@ function take(db: Connection, filed: FiledRun, at: number): 'recovered' | 'compl
   const id = open ? complete(db, open.id, filed, ids, at) : insert(db, filed, { reference, refiling }, ids, at);
   addHistory(db, id, at, 'recovered', { server, experiment, comments: ids.size });
   return open ? 'completed' : 'recovered';
+}
+
+/** A run of this journal that is not filed, and that another journal has filed with a later version of its file. */
+function findEarlierVersion(db: Connection, { instrument, sha256, comments, revises }: FiledRun): number | undefined {
+  if (!revises) return undefined;
+  const runs = comments.flatMap(
+    ({ reference }) =>
+      db.value<number>`
+        SELECT id FROM runs WHERE reference = ${reference} AND instrument = ${instrument} AND sha256 <> ${sha256}
+          AND experiment IS NULL` ?? [],
+  );
+  return runs[0];
+}
+
+/** What was written is not known, so the draft of the earlier version is of no use. */
+function takeLaterVersion(db: Connection, run: number, filed: FiledRun, at: number): 'completed' {
+  const { server, experiment, instrument, sha256, file, comments } = filed;
+  const reference = db.value<string>`SELECT reference FROM runs WHERE id = ${run}`;
+  dropSpare(db, server, experiment);
+  for (const table of ['drafts', 'earlier_drafts', 'earlier_comments', 'comments', 'attachments'])
+    db.run`DELETE FROM ${raw(table)} WHERE run = ${run}`;
+  putComments(db, run, commentIds({ ...filed, comments }, reference));
+  db.run`
+    UPDATE runs SET sha256 = ${sha256}, copy = '', refiling = ${freeRefiling(db, instrument, sha256, 0)}, path = ${file},
+      size = 0, modified_ms = 0, mapping = '', matched = 0, step = 'done', parked = NULL, failure = NULL, reason = NULL,
+      server = ${server}, experiment = ${experiment}, attempts = 0, due_at = 0, updated_at = ${at} WHERE id = ${run}`;
+  db.run`DELETE FROM paths WHERE run = ${run}`;
+  addHistory(db, run, at, 'recovered', { server, experiment, comments: comments.length });
+  return 'completed';
 }
 
 /** The reference in the comments' marker lines. A marker line for other content was copied here by somebody. */
@@ -252,10 +290,14 @@ function insert(
         mapping, step, server, experiment, added_at, updated_at) VALUES (${instrument}, ${sha256}, '',
         ${refiling}, ${reference}, ${file}, 0, 0, 0, '', 'done', ${server}, ${experiment}, ${at}, ${at})
         RETURNING id` ?? 0;
-  // Their texts are in the notebook; here it is enough to know that they exist.
-  for (const [n, comment] of ids)
-    db.run`INSERT INTO comments (run, n, text, comment) VALUES (${id}, ${n}, '', ${comment})`;
+  putComments(db, id, ids);
   return id;
+}
+
+/** Their texts are in the notebook; here it is enough to know that they exist. */
+function putComments(db: Connection, run: number, ids: CommentIds): void {
+  for (const [n, comment] of ids)
+    db.run`INSERT INTO comments (run, n, text, comment) VALUES (${run}, ${n}, '', ${comment})`;
 }
 
 function freeRefiling(db: Connection, instrument: string, sha256: string, wanted: number | undefined): number {
@@ -275,6 +317,17 @@ function release(db: Connection, run: PlacedRun, at: number): void {
       WHERE later.instrument = runs.instrument AND later.sha256 = runs.sha256 AND later.copy = runs.copy
       AND later.refiling > runs.refiling ) THEN 'ignored' ELSE 'held' END WHERE id = ${id}`;
   addHistory(db, id, at, 'setBack', { experiment, became: 'released' });
+}
+
+/** What was written as that version is not known, so a person's edits would not be recognised. */
+function outdate(db: Connection, { id, experiment }: PlacedRun, at: number): void {
+  const reason = `experiment ${experiment} has an earlier version of the file, because the notebook was restored to an older state\n  → to write the newest version again: labfeed adopt ${id} ${experiment}`;
+  db.run`
+    UPDATE runs SET step = 'created', parked = 'held', failure = 'conflict', reason = ${reason}, updated_at = ${at}
+      WHERE id = ${id} AND parked IS NOT 'ignored'`;
+  // Their texts there are those of that version.
+  db.run`INSERT INTO earlier_comments (run, n, text) SELECT run, n, '' FROM comments WHERE run = ${id}`;
+  addHistory(db, id, at, 'setBack', { experiment, became: 'outdated' });
 }
 
 function refill(db: Connection, { id, experiment }: PlacedRun, at: number): void {

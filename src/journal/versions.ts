@@ -1,5 +1,6 @@
 import { basename } from 'node:path';
 import { explain, explainProblem } from '../errors.js';
+import { referenceOf } from '../markers.js';
 import type { Added, ContentKey, NewRun, Reading } from '../outbox.js';
 import { replaceAttachments, toFile } from './attachments.js';
 import { addHistory, type Connection } from './database.js';
@@ -27,15 +28,16 @@ export interface PathRun extends ContentKey {
 }
 
 /** A run of several paths, or a file that was renamed, has one path at a time. Undefined if the file is no version. */
-export function runAt(db: Connection, { instrument, file: { path }, revises }: NewRun): PathRun | undefined {
-  if (!revises) return undefined;
+export function runAt(db: Connection, { instrument, file, revises }: NewRun): PathRun | undefined {
+  if (!revises || revises.isOther) return undefined;
+  const { path } = file;
   const { last } = revises;
   const known = db.row<PathRun>`
     SELECT id, sha256, copy, refiling, runs.path AS path, step, parked, failure, reason, mapping, matched, experiment
       FROM paths JOIN runs ON runs.id = run WHERE paths.instrument = ${instrument} AND paths.path = ${path}`;
   // Another run may have been taken from there meanwhile, under another `changed`.
   if (known && (!last || known.sha256 === last.sha256 || isVersionOf(db, known.id, last.sha256))) return known;
-  if (!last) return undefined;
+  if (!last) return known ?? recoveredFrom(db, instrument, file);
   // Taken before the configuration had `revise`. Of a recovered run, only the name of the file is known.
   const before = db.row<PathRun>`
     SELECT id, sha256, copy, refiling, path, step, parked, failure, reason, mapping, matched, experiment FROM runs
@@ -43,6 +45,13 @@ export function runAt(db: Connection, { instrument, file: { path }, revises }: N
       AND path IN (${path}, ${basename(path)}) ORDER BY refiling DESC LIMIT 1`;
   return before ?? known;
 }
+
+/** The journal was lost: the first version of a file has returned of which a later one was recovered. */
+const recoveredFrom = (db: Connection, instrument: string, { sha256, path }: NewRun['file']): PathRun | undefined =>
+  db.row<PathRun>`
+    SELECT id, sha256, copy, refiling, path, step, parked, failure, reason, mapping, matched, experiment FROM runs
+      WHERE reference = ${referenceOf({ instrument, sha256, copy: '', refiling: 0 })} AND sha256 <> ${sha256}
+      AND mapping = '' AND matched = 0 AND path = ${basename(path)}`;
 
 const isVersionOf = (db: Connection, run: number, sha256: string): boolean =>
   db.exists`SELECT 1 FROM versions WHERE run = ${run} AND sha256 = ${sha256}`;
@@ -109,7 +118,7 @@ export function takeVersion(db: Connection, known: PathRun, run: NewRun, reading
   const refiling = freeRefiling(db, known, run);
   const { parked, failure, reason } = parking;
   replaceAttachments(db, id, run.attachments);
-  if (run.sources) replaceSources(db, id, run.sources);
+  replaceSources(db, id, run.sources ?? []);
   const filed = draft && toFile(db, id, run, draft, omits, true);
   db.run`
     UPDATE runs SET sha256 = ${file.sha256}, copy = ${file.path}, refiling = ${refiling}, path = ${file.path}, size =

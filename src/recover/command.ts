@@ -79,6 +79,11 @@ function summary(result: Recovered, toTheEnd: boolean, isStuck: boolean): string
     ),
     ...list('experiment', 'recovered without comments; check whether some are missing', result.withoutComments),
     ...list('run', 'held, because the experiment no longer exists; to file it again: labfeed refile RUN', result.gone),
+    ...list(
+      'run',
+      'held, because the experiment has an earlier version of the file; to update it: labfeed adopt RUN EXPERIMENT',
+      result.outdated,
+    ),
     ...list('run', 'incomplete in the restored notebook; the daemon sends the rest again', result.reopened),
     ...(toTheEnd ? [`stopped after ${MAX_MISSING} missing ids in a row`] : []),
     ...list('experiment', isStuck ? UNREADABLE : 'could not be read, and left out', result.unreadable),

@@ -38,7 +38,7 @@ export interface RecoverDeps {
   onProgress(id: number, result: Recovered): void;
 }
 
-/** The result, which `--json` prints. Lists contain ids of experiments, except for `gone` and `reopened`. */
+/** The result, which `--json` prints. Lists contain ids of experiments, except for `gone`, `outdated` and `reopened`. */
 export type Recovered = ReturnType<typeof emptyResult>;
 
 const emptyResult = () => ({
@@ -66,6 +66,8 @@ const emptyResult = () => ({
   withoutComments: [] as number[],
   /** Runs whose experiments no longer exist, because the server was restored. */
   gone: [] as number[],
+  /** Runs whose experiments have an earlier version of their file, because the server was restored. They are held. */
+  outdated: [] as number[],
   /** Runs whose experiments are incomplete because the server was restored: the rest is sent again. */
   reopened: [] as number[],
 });
@@ -235,7 +237,8 @@ async function recoverExperiment(
   const comments = markedComments(await notebook.listComments(id));
   const copies = instrument.duplicates === 'ingest';
   const shown = { hasTags: (wanted: readonly string[]) => hasTags(record, wanted), comments };
-  const run = { ...source, server, experiment: id, sha256: origin.sha256, copies, ...shown };
+  const revises = instrument.changed === 'revise';
+  const run = { ...source, server, experiment: id, sha256: origin.sha256, copies, revises, ...shown };
   const kind = await journal.recovery.take(run);
   const { readings, text } = instrument.comments;
   const isBare = comments.length === 0 && (readings !== 'none' || text !== undefined);
@@ -291,11 +294,11 @@ async function reconcileRestored(restoredFrom: number, result: Recovered, deps: 
     if (!isSpare) await journal.recovery.dropSpare(server, experiment);
   }
   await journal.recovery.settle(server, last?.experiment ?? (await lastExisting(lowest, result, deps)));
-  for (const runs of [result.gone, result.reopened]) runs.sort((a, b) => a - b);
+  for (const runs of [result.gone, result.outdated, result.reopened]) runs.sort((a, b) => a - b);
   return last ? last.experiment + 1 : lowest;
 }
 
-type Reconciled = 'gone' | 'reopened' | 'withoutComments' | 'unchanged';
+type Reconciled = 'gone' | 'outdated' | 'reopened' | 'withoutComments' | 'unchanged';
 
 /** `isBelow`: the id is older than the restored state, so the experiment is the run's, whether or not it was edited. */
 async function reconcileRun(
@@ -314,6 +317,11 @@ async function reconcileRun(
   if (isBlank && run.drafted) {
     await journal.recovery.refill(run);
     return 'reopened';
+  }
+  const origin = typeof record['body'] === 'string' ? originIn(record['body']) : undefined;
+  if (!hasOrigin && origin && run.drafted && (await journal.recovery.isVersion(run, origin.sha256))) {
+    await journal.recovery.outdate(run);
+    return 'outdated';
   }
   const marks = typeof found === 'string' ? [] : markedComments(await notebook.listComments(run.experiment));
   const present = new Set(marks.filter(({ reference }) => reference === run.reference).map(({ n }) => n));

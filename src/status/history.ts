@@ -108,6 +108,7 @@ const listComments = (comments: Detail['comments']): string =>
 
 function describeRestored(experiment: number | undefined, became: string | undefined): string {
   if (became === 'released') return `experiment ${experiment} no longer exists`;
+  if (became === 'outdated') return `experiment ${experiment} has an earlier version of the file`;
   return became === 'created'
     ? `experiment ${experiment} is empty and is filled in again`
     : `comments on experiment ${experiment} are missing and are posted again`;

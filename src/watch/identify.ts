@@ -378,6 +378,17 @@ export const openContent = (path: string, { size, sha256 }: Content): Promise<Fi
 const inTime = <T>(probe: Promise<T>): Promise<T | undefined> =>
   atMost(MAX_PROBE_MS, systemClock, probe).catch(() => undefined);
 
+/** Whether nothing is at this path any more. A path that does not respond in time may still have its file. */
+export const isGone = async (path: string): Promise<boolean> =>
+  (await inTime(
+    atEither(path, (place) => disk.stat(place)).then(
+      () => false,
+      (error: unknown) => [error, ...(error instanceof AggregateError ? error.errors : [])].every(isGoneError),
+    ),
+  )) ?? false;
+
+const isGoneError = (error: unknown): boolean => error instanceof AggregateError || isAbsent(error);
+
 /** At the path as text, or at the bytes that it stands for: bytes that are not UTF-8 are written as `\xNN`. */
 const atEither = <T>(path: string, probe: (place: string | Buffer) => Promise<T>): Promise<T> =>
   Promise.any((path.includes('\\x') ? [path, bytesOf(path)] : [path]).map(probe));

@@ -1,8 +1,9 @@
 import { posix } from 'node:path';
 import { type FoundFile, filesOf, type IdentifiedFile, type PlotPicture } from '../model.js';
-import type { NewAttachment, NewPlot, NewRun } from '../outbox.js';
+import type { NewRun } from '../outbox.js';
 import { type Copy, CopyWriter, type Incoming, type Spool } from '../spool.js';
 import { formatBytes, singleLine } from '../text.js';
+import type { NewAttachment, NewPlot } from '../uploads.js';
 import { ArchiveWriter, archiveSize } from './archive.js';
 
 /** Runs with more files are attached as one archive. */

@@ -86,7 +86,7 @@ lgo: debug
     'labfeed.yaml:4:12: notebook.timeout: 30 is not a duration\n  → write it with a unit, such as 30s',
     'labfeed.yaml:5:3: unknown key "concurency"\n  → did you mean concurrency?',
     'labfeed.yaml:9:14: unknown key "quite"\n  → did you mean quiet?',
-    'labfeed.yaml:10:14: changed: unknown value "sometimes"\n  → use new or ignore',
+    'labfeed.yaml:10:14: changed: unknown value "sometimes"\n  → use new, revise or ignore',
     'labfeed.yaml:11:30: comments.maxComments: expected a number, found text',
     'labfeed.yaml:8:5: unknown key "wach"\n  → did you mean watch?',
     'labfeed.yaml:13:12: watch: expected a folder\n  → write the folder that the instrument writes to, such as watch: /srv/instruments/balance',
@@ -208,7 +208,7 @@ test('values that are not supported yet are refused', () => {
   b: { watch: ., run: growing }
   c: { watch: ., attach: auto, drift: off }
 `);
-  expect(config.problems.map(({ stops }) => stops)).toEqual([{ instrument: 'a' }, { instrument: 'b' }]);
+  expect(config.problems.map(({ stops }) => stops)).toEqual([{ instrument: 'b' }]);
 });
 
 test('files are kept, deleted or moved to a folder that no instrument watches', () => {

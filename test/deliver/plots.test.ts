@@ -9,7 +9,7 @@ import { NotebookError } from '../../src/errors.js';
 import { migrate } from '../../src/journal/database.js';
 import { createJournal } from '../../src/journal/journal.js';
 import type { Draft } from '../../src/model.js';
-import type { NewPlot } from '../../src/outbox.js';
+import type { NewPlot } from '../../src/uploads.js';
 import { askRemap } from '../support/ask-remap.js';
 import { FAULTS, type FakeExperiment, type Fault, fakeNotebook, intercept } from '../support/fake-notebook.js';
 import { contextOf, draftOf, recoverInto, SERVER } from '../support/filing.js';

@@ -54,7 +54,7 @@ for (const kind of KINDS) {
         return scene.notebook.patchExperiment(...given);
       },
     });
-    expect(before).toEqual([[1]]);
+    expect(before).toEqual([[1, { kind: 'describing' }]]);
   });
 
   test(`a comment that is no longer needed is deleted (${kind.dialect})`, async () => {

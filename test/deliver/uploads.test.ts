@@ -6,7 +6,8 @@ import { Blame } from '../../src/deliver/writes.js';
 import { NotebookError } from '../../src/errors.js';
 import { migrate } from '../../src/journal/database.js';
 import { createJournal } from '../../src/journal/journal.js';
-import type { NewAttachment } from '../../src/outbox.js';
+import type { Added } from '../../src/outbox.js';
+import type { NewAttachment } from '../../src/uploads.js';
 import { FAULTS, type Fault, fakeNotebook, intercept } from '../support/fake-notebook.js';
 import { contextOf, draftOf, recoverInto, SERVER } from '../support/filing.js';
 import { decide, take } from '../support/journal.js';
@@ -16,13 +17,27 @@ import { silentLog } from '../support/silent-log.js';
 
 const GRACE_MS = 130_000;
 
-const attachment = (content: string, changes: Partial<NewAttachment> = {}): NewAttachment => ({
-  name: `${content}.csv`,
-  path: `/data/${content}.csv`,
-  sha256: sha256(content),
-  size: content.length,
-  ...changes,
-});
+const attachment = (content: string, changes: Partial<NewAttachment> = {}): NewAttachment => {
+  contentOf.set(sha256(content), content);
+  return {
+    name: `${content}.csv`,
+    path: `/data/${content}.csv`,
+    sha256: sha256(content),
+    size: content.length,
+    ...changes,
+  };
+};
+
+/** `b.csv:second` is the file b.csv with the content `second`; the others are called run.csv. */
+const nameOf = (content: string) => ({ name: content.includes(':') ? content.replace(/:.*$/, '') : 'run.csv' });
+
+const contentOf = new Map<string, string>();
+
+/** What the notebook shows of files: earlier versions are archived. */
+const STATES = ['', 'normal', 'archived', 'deleted'] as const;
+
+const shown = (uploads: readonly { real_name: string; hash: string; state: number }[]): string[] =>
+  uploads.map(({ real_name, hash, state }) => `${real_name} ${contentOf.get(hash)} ${STATES[state]}`);
 
 async function setUp(dialect: 'v2' | 'elabftw' = 'elabftw') {
   const clock = manualClock();
@@ -91,6 +106,15 @@ async function setUp(dialect: 'v2' | 'elabftw' = 'elabftw') {
       const { run: id } = await take(journal, run, draftOf(content, run));
       await deliver(await journal.outbox.load(id), context);
       return id;
+    },
+    /** The file has other content now, and its experiment is updated. Each file is named by its content. */
+    async revise(...contents: string[]): Promise<Added['outcome']> {
+      const attachments = contents.map((content) => attachment(content.replace(/^.*:/, ''), nameOf(content)));
+      for (const { sha256: key } of attachments) bytes.set(key, contentOf.get(key) ?? '');
+      const run = newRun(contents.join(), { path: '/data/a.csv', attachments, revises: { last: undefined } });
+      const added = await take(journal, run, draftOf(contents.join(), run));
+      await deliver(await journal.outbox.load(added.run), context);
+      return added.outcome;
     },
     uploads: () => [...server.experiments.values()].flatMap(({ uploads }) => [...(uploads?.values() ?? [])]),
     files: async (run: number) => (await journal.outbox.uploads.load(run)).files,
@@ -677,4 +701,108 @@ test('nobody who locked the experiment gets more comments', async () => {
   await scene.attempt();
   expect(commentsIn(scene)).toEqual(['summary']);
   expect(await scene.journal.outbox.count()).toEqual({ done: 1 });
+});
+
+test('the next version of a file replaces the one before, which is archived', async () => {
+  const { revise, attempt, uploads, notebook } = await setUp();
+  for (const content of ['first', 'second', 'first']) {
+    await revise(content);
+    await attempt();
+    expect(await attempt()).toBe(0);
+  }
+  expect(shown(uploads())).toEqual(['run.csv first archived', 'run.csv second archived', 'run.csv first normal']);
+  expect(notebook.experiments.size).toBe(1);
+});
+
+test.each<Fault>(['lost', 'failed', 'dropped', 'late'])(
+  'a version whose upload has an unknown outcome (%s) is attached once, before and after the next one',
+  async (fault) => {
+    for (const isReplaced of [false, true]) {
+      const { revise, attempt, uploads, faults, clock, carryOutLate } = await setUp();
+      await revise('first');
+      await attempt();
+      await revise('second');
+      faults.push(fault);
+      await attempt();
+      const last = isReplaced ? 'first' : 'second';
+      if (isReplaced) await revise(last);
+      clock.advance(5000);
+      await carryOutLate();
+      for (let time = 0; time < 3; time++) {
+        await attempt();
+        clock.advance(GRACE_MS);
+      }
+      expect(shown(uploads()).filter((one) => one.endsWith('normal'))).toEqual([`run.csv ${last} normal`]);
+      const wasSent = fault !== 'dropped';
+      expect(uploads()).toHaveLength(isReplaced ? (wasSent ? 3 : 1) : 2);
+    }
+  },
+);
+
+test('an unknown outcome of the first upload is found out before the next version is attached', async () => {
+  const { revise, attempt, uploads, faults, clock } = await setUp();
+  await revise('first');
+  faults.push('lost');
+  await attempt();
+  await revise('second');
+  clock.advance(GRACE_MS);
+  await attempt();
+  expect(shown(uploads())).toEqual(['run.csv first archived', 'run.csv second normal']);
+});
+
+test('a version that was never attached is not attached any more, and the next one replaces what is there', async () => {
+  const { revise, attempt, uploads } = await setUp();
+  await revise('first');
+  await attempt();
+  await revise('second');
+  await revise('third');
+  await attempt();
+  expect(shown(uploads())).toEqual(['run.csv first archived', 'run.csv third normal']);
+});
+
+test('of a run with several files, only what changed is replaced, and what it no longer has is deleted', async () => {
+  const { revise, attempt, uploads } = await setUp();
+  await revise('a.csv:one', 'b.csv:two', 'c.csv:three');
+  await attempt();
+  await revise('a.csv:one', 'b.csv:other', 'd.csv:four');
+  await attempt();
+  expect(shown(uploads())).toEqual([
+    'a.csv one normal',
+    'b.csv two archived',
+    'c.csv three deleted',
+    'b.csv other normal',
+    'd.csv four normal',
+  ]);
+});
+
+test('a raw file that a person deleted or archived is left so, and the next version is attached beside it', async () => {
+  for (const [state, word] of [
+    [3, 'deleted'],
+    [2, 'archived'],
+  ] as const) {
+    const { revise, attempt, uploads } = await setUp();
+    await revise('first');
+    await attempt();
+    for (const upload of uploads()) upload.state = state;
+    await revise('second');
+    await attempt();
+    expect(shown(uploads())).toEqual([`run.csv first ${word}`, 'run.csv second normal']);
+  }
+});
+
+test('a version that arrives while the one before is uploaded is attached afterwards', async () => {
+  const { revise, attempt, uploads, notebook, clock } = await setUp();
+  await revise('first');
+  let next: Promise<unknown> | undefined;
+  await attempt({
+    async send(experiment, file) {
+      const upload = await notebook.uploadFile(experiment, file);
+      next ??= revise('second');
+      await next;
+      return upload;
+    },
+  });
+  clock.advance(GRACE_MS);
+  await attempt();
+  expect(shown(uploads())).toEqual(['run.csv first archived', 'run.csv second normal']);
 });

@@ -1,9 +1,10 @@
+import { join } from 'node:path';
 import { DatabaseSync } from '@photostructure/sqlite';
 import { expect, onTestFinished, test } from 'vitest';
 import type { DeliveryContext } from '../../src/deliver/context.js';
 import { deliver } from '../../src/deliver/deliver.js';
 import { afterFailure } from '../../src/deliver/failures.js';
-import type { FileError } from '../../src/errors.js';
+import { FileError, NotebookError } from '../../src/errors.js';
 import { migrate } from '../../src/journal/database.js';
 import type { RunRequest } from '../../src/journal/decisions.js';
 import { createJournal, type Journal } from '../../src/journal/journal.js';
@@ -11,10 +12,11 @@ import { commentMark, referenceOf } from '../../src/markers.js';
 import type { Dialect } from '../../src/model.js';
 import type { Added, NewRun } from '../../src/outbox.js';
 import { FAULTS, type FakeNotebook, type Fault, fakeNotebook, intercept } from '../support/fake-notebook.js';
-import { contextOf, draftOf, SERVER } from '../support/filing.js';
+import { contextOf, draftOf, recoverInto, SERVER } from '../support/filing.js';
 import { due } from '../support/journal.js';
 import { manualClock } from '../support/manual-clock.js';
 import { newRun, sha256 } from '../support/runs.js';
+import { tempFolder } from '../support/temp-folder.js';
 
 const PATH = '/data/run.csv';
 const KINDS = [{ dialect: 'v2' }, { dialect: 'elabftw' }] as const;
@@ -28,9 +30,9 @@ class Crash extends Error {}
 type Seen = Parameters<typeof newRun>[1] & { readonly problem?: FileError };
 
 /** A journal and a notebook, and what intake and delivery do with the versions of one file. */
-async function setUp(kind: { readonly dialect: Dialect } = { dialect: 'v2' }) {
+async function setUp(kind: { readonly dialect: Dialect } = { dialect: 'v2' }, notebook = fakeNotebook(kind)) {
   const clock = manualClock();
-  const database = new DatabaseSync(':memory:');
+  let database = new DatabaseSync(':memory:');
   migrate(database, ':memory:');
   let process = 0;
   const open = (): Journal => {
@@ -41,7 +43,6 @@ async function setUp(kind: { readonly dialect: Dialect } = { dialect: 'v2' }) {
     return createJournal({ database, clock, schedule, release: () => undefined });
   };
   let journal = open();
-  const notebook = fakeNotebook(kind);
   await journal.outbox.server(SERVER).learn(kind);
   let context = contextOf(journal, notebook, clock);
   onTestFinished(() => journal.close());
@@ -88,6 +89,15 @@ async function setUp(kind: { readonly dialect: Dialect } = { dialect: 'v2' }) {
     restart(): void {
       journal = open();
       context = contextOf(journal, notebook, clock);
+    },
+    /** The result replaces the journal by what it is now. */
+    backUp(): () => void {
+      const copy = join(tempFolder(), 'copy.db');
+      database.prepare('VACUUM INTO ?').run(copy);
+      return () => {
+        database = new DatabaseSync(copy);
+        scene.restart();
+      };
     },
     async decide(request: RunRequest) {
       const { answer } = await journal.requests.decide(request, { path: PATH, has: 'itsBytes' });
@@ -228,6 +238,228 @@ for (const kind of KINDS) {
         expect(scene.states()).toEqual([{ id: 1, state: 'done' }]);
       });
 }
+
+for (const kind of KINDS) {
+  const edits: readonly [string, (scene: Scene) => void, RegExp][] = [
+    ['title', ({ notebook }) => edit(notebook, { title: 'mine' }), /title: “mine”; labfeed wrote “a”/],
+    [
+      'date',
+      ({ notebook }) => edit(notebook, { date: '2020-01-01' }),
+      /date: “2020-01-01”; labfeed wrote “2026-01-02”/,
+    ],
+    [
+      'body',
+      ({ notebook }) => edit(notebook, { body: '<p>all mine</p>' }),
+      /body: “all mine”; labfeed wrote “labfeed bal/,
+    ],
+    ['comment', ({ notebook }) => editComment(notebook, 'mine\n'), /comment: “mine”; labfeed wrote “one of a”/],
+  ];
+  for (const [what, change, difference] of edits)
+    test(`a version is held if somebody changed the ${what}, and shows the difference (${kind.dialect})`, async () => {
+      const scene = await withVersions(kind, 'a');
+      const kept = structuredClone(scene.notebook.experiments);
+      change(scene);
+      const left = structuredClone(scene.notebook.experiments);
+      await scene.see('bb');
+      await scene.deliver();
+      expect(scene.states()).toEqual([{ id: 1, state: 'held' }]);
+      expect(scene.reasonOf(1)).toMatch(difference);
+      expect(scene.notebook.experiments).toEqual(left);
+      // A later version does not change that, and is the one that is sent once the edit is undone.
+      expect(await scene.see('ccc')).toBe('parked');
+      await scene.deliver();
+      expect(scene.states()).toEqual([{ id: 1, state: 'held' }]);
+      for (const [id, entry] of kept) scene.notebook.experiments.set(id, entry);
+      await scene.decide({ kind: 'retry', run: 1 });
+      await scene.deliver();
+      expect(scene.shown()).toEqual(asFiled('ccc'));
+    });
+
+  test(`a held version overwrites what somebody changed if the experiment is adopted (${kind.dialect})`, async () => {
+    const scene = await withVersions(kind, 'a');
+    edit(scene.notebook, { title: 'mine' });
+    await scene.see('bb');
+    await scene.deliver();
+    await scene.decide({ kind: 'adopt', run: 1, server: SERVER, experiment: 101 });
+    await scene.deliver();
+    expect(scene.shown()).toEqual(asFiled('bb'));
+    edit(scene.notebook, { title: 'mine again' });
+    await scene.see('a');
+    await scene.deliver();
+    expect(scene.states()).toEqual([{ id: 1, state: 'held' }]);
+  });
+
+  test(`an experiment that somebody deleted is not created again (${kind.dialect})`, async () => {
+    const scene = await withVersions(kind, 'a');
+    scene.notebook.experiments.clear();
+    await scene.see('bb');
+    await scene.deliver();
+    expect(scene.states()).toEqual([{ id: 1, state: 'held' }]);
+    expect(scene.entries()).toEqual([]);
+  });
+
+  test(`a run that was refiled takes the next version, and the earlier experiment stays as it is (${kind.dialect})`, async () => {
+    const scene = await withVersions(kind, 'a', 'bb');
+    await scene.decide({ kind: 'refile', run: 1 });
+    await scene.deliver();
+    for (const content of ['a', 'bb', 'ccc']) {
+      expect(await scene.see(content)).toBe(content === 'bb' ? 'changed' : 'changed');
+      await scene.deliver();
+      expect(scene.entries().map(({ title }) => title)).toEqual(['bb', content]);
+    }
+    await scene.decide({ kind: 'refile', run: 2 });
+    await scene.deliver();
+    expect(scene.entries().map(({ title }) => title)).toEqual(['bb', 'ccc', 'ccc']);
+  });
+
+  test(`a run that the notebook refused is sent with its next version (${kind.dialect})`, async () => {
+    const scene = await setUp(kind);
+    await scene.see('a');
+    const refusing = intercept(scene.notebook, async ({ operation, carryOut }) => {
+      if (operation === 'patchExperiment') throw new NotebookError('request', 'refused', { status: 422 });
+      return carryOut();
+    });
+    await scene.deliver((context) => ({ ...context, notebook: refusing }));
+    expect(scene.states()).toEqual([{ id: 1, state: 'quarantined' }]);
+    expect(await scene.see('bb')).toBe('changed');
+    await scene.deliver();
+    expect(scene.shown()).toEqual(asFiled('bb'));
+  });
+}
+
+for (const [state, shown] of [
+  ['locked', { locked: 1 }],
+  ['archived', { state: 2 }],
+  ['deleted', { state: 3 }],
+] as const)
+  test(`a version of an experiment that is ${state} in eLabFTW is held`, async () => {
+    const scene = await withVersions({ dialect: 'elabftw' }, 'a');
+    await scene.see('bb');
+    const writes = scene.notebook.writes.length;
+    const readExperiment: FakeNotebook['readExperiment'] = async (id) => ({
+      ...(await scene.notebook.readExperiment(id)),
+      ...shown,
+    });
+    await scene.deliver((context) => ({ ...context, notebook: { ...scene.notebook, readExperiment } }));
+    expect(scene.reasonOf(1)).toContain(`experiment 101 is ${state}`);
+    expect(scene.notebook.writes).toHaveLength(writes);
+  });
+
+test('a run that a person ignored stays ignored with its next version, unless nothing of it is in the notebook', async () => {
+  const scene = await withVersions({ dialect: 'v2' }, 'a');
+  edit(scene.notebook, { title: 'mine' });
+  await scene.see('bb');
+  await scene.deliver();
+  await scene.decide({ kind: 'ignore', run: 1 });
+  expect(await scene.see('ccc')).toBe('parked');
+  expect(scene.states()).toEqual([{ id: 1, state: 'ignored' }]);
+  edit(scene.notebook, { title: 'a' });
+  await scene.decide({ kind: 'retry', run: 1 });
+  await scene.deliver();
+  expect(scene.shown()).toEqual(asFiled('ccc'));
+  const other = await setUp();
+  await other.see('a', { problem: new FileError('unreadable') });
+  await other.decide({ kind: 'ignore', run: 1 });
+  expect(await other.see('bb')).toBe('changed');
+  await other.deliver();
+  expect(other.shown()).toEqual(asFiled('bb'));
+});
+
+test('a content that a run had before gets a run and a reference of its own at another path', async () => {
+  const scene = await withVersions({ dialect: 'v2' }, 'a', 'bb');
+  expect(await scene.see('a', { path: '/data/other.csv' })).toBe('queued');
+  await scene.deliver();
+  expect(scene.entries().map(({ title }) => title)).toEqual(['bb', 'a']);
+  const marks = scene.entries().map(({ comments }) => [...comments.values()][0]?.split('\n').at(-1));
+  expect(new Set(marks).size).toBe(2);
+});
+
+test('the journal no longer has what was written: the next version is held, and adopting the experiment updates all of it', async () => {
+  const scene = await withVersions({ dialect: 'v2' }, 'ccc');
+  scene.clock.advance(86_400_000);
+  expect(await scene.journal().outbox.prune(scene.clock.now(), 0)).toMatchObject({ runs: 1 });
+  expect(await scene.see('bb')).toBe('parked');
+  await scene.deliver();
+  expect(scene.reasonOf(1)).toContain('cannot tell what people changed');
+  expect(scene.shown()).toEqual(asFiled('ccc'));
+  await scene.decide({ kind: 'adopt', run: 1, server: SERVER, experiment: 101 });
+  await scene.deliver();
+  expect(scene.shown()).toEqual(asFiled('bb'));
+});
+
+const LISTED = {
+  name: 'balance',
+  changed: 'revise',
+  duplicates: 'skip',
+  comments: { readings: 'table', maxBytes: 60_000, maxComments: 5 },
+} as const;
+
+test('after the journal was lost, the newest version is known, and the first one is a version of the same run', async () => {
+  const { notebook } = await withVersions({ dialect: 'v2' }, 'a', 'bb');
+  const scene = await setUp({ dialect: 'v2' }, notebook);
+  expect(await recoverInto(scene.journal(), notebook, { instruments: [LISTED] })).toMatchObject({ recovered: 1 });
+  const lost = await setUp({ dialect: 'v2' }, notebook);
+  await recoverInto(lost.journal(), notebook, { instruments: [LISTED] });
+  const first = referenceOf({ instrument: 'balance', sha256: sha256('a'), copy: '', refiling: 0 });
+  expect(scene.rows('SELECT reference, sha256 FROM runs')).toEqual([{ reference: first, sha256: sha256('bb') }]);
+  expect(await scene.see('bb', { path: '/data/bb.csv' })).toBe('known');
+  await scene.deliver();
+  expect(scene.shown()).toEqual(asFiled('bb'));
+  // The notebook names the file of the draft, which the tests call after its content.
+  expect(await lost.see('a', { path: '/data/bb.csv' })).toBe('parked');
+  await lost.deliver();
+  expect([lost.states(), lost.shown()]).toEqual([[{ id: 1, state: 'held' }], asFiled('bb')]);
+});
+
+test('a journal from before the run was filed is completed with the version that a later journal filed', async () => {
+  const { notebook } = await withVersions({ dialect: 'v2' }, 'a', 'bb');
+  const scene = await setUp({ dialect: 'v2' }, notebook);
+  await scene.see('a');
+  await recoverInto(scene.journal(), notebook, { instruments: [LISTED] });
+  await scene.deliver();
+  expect(await scene.see('bb')).toBe('known');
+  await scene.deliver();
+  expect(scene.shown()).toEqual(asFiled('bb'));
+});
+
+test('a journal from before the last version takes it as it is in the notebook', async () => {
+  const scene = await withVersions({ dialect: 'v2' }, 'a');
+  const restore = scene.backUp();
+  await scene.see('bb');
+  await scene.deliver();
+  restore();
+  await recoverInto(scene.journal(), scene.notebook, { instruments: [LISTED] });
+  const writes = scene.notebook.writes.length;
+  await scene.see('bb');
+  await scene.deliver();
+  expect(scene.shown()).toEqual(asFiled('bb'));
+  expect(scene.notebook.writes).toHaveLength(writes);
+});
+
+test('a server that was restored to an earlier version is updated once a person has adopted the experiment', async () => {
+  const scene = await withVersions({ dialect: 'v2' }, 'a');
+  const restore = scene.notebook.snapshot();
+  await scene.see('bb');
+  await scene.deliver();
+  restore();
+  await scene.journal().outbox.server(SERVER).learn({ restoredFrom: 101 });
+  expect(await recoverInto(scene.journal(), scene.notebook, { instruments: [LISTED] })).toMatchObject({
+    outdated: [1],
+    gone: [],
+  });
+  expect(scene.states()).toEqual([{ id: 1, state: 'held' }]);
+  await scene.decide({ kind: 'adopt', run: 1, server: SERVER, experiment: 101 });
+  await scene.deliver();
+  expect(scene.shown()).toEqual(asFiled('bb'));
+});
+
+const edit = (notebook: FakeNotebook, changes: object): void => {
+  for (const entry of notebook.experiments.values()) Object.assign(entry, changes);
+};
+
+const editComment = (notebook: FakeNotebook, text: string): void => {
+  for (const { comments } of notebook.experiments.values()) for (const id of comments.keys()) comments.set(id, text);
+};
 
 /** Ends the process before or after a request or a change of the journal. */
 const crashing =

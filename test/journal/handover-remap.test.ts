@@ -93,7 +93,7 @@ test('a surplus comment is kept until it is deleted, and reused if a later readi
     surplus: [{ n: 2, comment: 42, texts: ['two'] }],
   });
   const refused: RunChange = { kind: 'parked', as: 'quarantined', failure: 'request', reason: '422' };
-  await scene.journal.outbox.record(1, refused);
+  await scene.journal.outbox.record(1, { kind: 'describing' }, refused);
   await take(scene.journal, { ...scene.run, mapping: 'm3' }, someDraft('third', ['1', '2']));
   expect(await scene.journal.outbox.load(1)).toMatchObject({
     earlier: [

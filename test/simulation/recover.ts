@@ -7,6 +7,7 @@ import type { World } from './world.js';
 
 const INSTRUMENT: ListedInstrument = {
   name: 'balance',
+  changed: 'revise',
   duplicates: 'skip',
   comments: { readings: 'none', maxBytes: 60_000, maxComments: 5 },
 };

@@ -2,7 +2,7 @@ import type { NotebookError } from '../../src/errors.js';
 import type { Note } from '../../src/journal/identity.js';
 import { originLine } from '../../src/markers.js';
 import type { Dialect } from '../../src/model.js';
-import type { NewAttachment } from '../../src/outbox.js';
+import type { NewAttachment } from '../../src/uploads.js';
 import { type FakeNotebook, type FakeRequest, fakeNotebook, type NotebookKind } from '../support/fake-notebook.js';
 import { type Random, seeded } from '../support/random.js';
 import type { ReusableDatabase } from '../support/reusable-database.js';

@@ -4,7 +4,8 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { onTestFinished } from 'vitest';
-import type { RunChange, UploadChange } from '../../src/outbox.js';
+import type { RunChange } from '../../src/outbox.js';
+import type { UploadChange } from '../../src/uploads.js';
 
 export const CLI = fileURLToPath(new URL('../../dist/cli.js', import.meta.url));
 

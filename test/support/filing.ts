@@ -84,6 +84,7 @@ export async function file(notebook: FakeNotebook, clock: ManualClock, ...conten
 
 export const instrument = (name: string, duplicates: 'skip' | 'ingest' = 'skip'): ListedInstrument => ({
   name,
+  changed: 'new',
   duplicates,
   comments: { readings: 'table', maxBytes: 60_000, maxComments: 5 },
 });

@@ -1,0 +1,205 @@
+import { rmSync } from 'node:fs';
+import { DatabaseSync } from '@photostructure/sqlite';
+import { expect, test } from 'vitest';
+import { type Scene, setUp } from '../daemon/scene.js';
+import {
+  type CrashPoint,
+  type DaemonProcess,
+  makeSite,
+  startCrashing,
+  startDaemon,
+} from '../support/daemon-process.js';
+import { labfeed } from '../support/labfeed.js';
+import { until } from '../support/until.js';
+
+const DIALECTS = ['v2', 'elabftw'] as const;
+
+/** A file with this sample and as many readings, each of which is a comment. */
+const fileOf = (sample: string, readings: number): string =>
+  `Sample,Weight (mg)\n${Array.from({ length: readings }, (_, n) => `${sample},${n + 1}.5\n`).join('')}`;
+
+/** One version and what the notebook shows of it. */
+const VERSIONS = {
+  a: { content: fileOf('sample a', 2), shown: { title: 'sample a', comments: 2 } },
+  b: { content: fileOf('sample b', 3), shown: { title: 'sample b', comments: 3 } },
+  c: { content: fileOf('sample c', 1), shown: { title: 'sample c', comments: 1 } },
+} as const;
+
+type Version = keyof typeof VERSIONS;
+
+async function revising(dialect: 'v2' | 'elabftw'): Promise<Scene> {
+  const scene = await setUp(dialect);
+  const { url, key } = scene.sandbox;
+  const mapping = `parse: { format: delimited, table: {} }, experiment: { title: "{{ readings[0].Sample }}", plot: never }, comments: { readings: each }`;
+  const instruments = `  balance: { watch: data/balance, ready: { quiet: 100ms }, changed: revise, ${mapping} }`;
+  makeSite(scene.site.folder, { url, key, instruments });
+  return scene;
+}
+
+const write = ({ site }: Scene, version: Version): void => site.drop('run.csv', VERSIONS[version].content);
+
+function shown({ sandbox }: Scene) {
+  return sandbox.control.experiments().map(({ title, comments, body }) => ({
+    title,
+    comments: comments.length,
+    isOne: comments.every(({ comment }) => comment.includes(title)) && body.includes(title),
+  }));
+}
+
+const isShown = (scene: Scene, version: Version): boolean =>
+  JSON.stringify(shown(scene)) === JSON.stringify([{ ...VERSIONS[version].shown, isOne: true }]);
+
+function countRuns({ site }: Scene, condition: string): number {
+  const database = new DatabaseSync(site.journal, { readOnly: true });
+  try {
+    return (database.prepare(`SELECT count(*) AS n FROM runs WHERE ${condition}`).get() as { n: number }).n;
+  } finally {
+    database.close();
+  }
+}
+
+const isDone = (scene: Scene): boolean => countRuns(scene, "step <> 'done' OR parked IS NOT NULL") === 0;
+
+const becomes = (scene: Scene, version: Version): Promise<void> =>
+  until(`the notebook shows version ${version}`, () => isShown(scene, version) && isDone(scene), 60_000);
+
+const command = ({ site }: Scene, ...args: string[]) => labfeed([...args, '--config', site.config]);
+
+async function withVersions(scene: Scene, ...versions: Version[]): Promise<DaemonProcess> {
+  write(scene, versions[0] ?? 'a');
+  const daemon = startDaemon(scene.site.config);
+  await becomes(scene, versions[0] ?? 'a');
+  for (const version of versions.slice(1)) {
+    write(scene, version);
+    await becomes(scene, version);
+  }
+  return daemon;
+}
+
+test.each(DIALECTS)(
+  'a file that changes updates its experiment, and `show`, `audit` and `status` know its versions (%s)',
+  async (dialect) => {
+    const scene = await revising(dialect);
+    const daemon = await withVersions(scene, 'a', 'b', 'c', 'a');
+    const uploads = () => scene.sandbox.control.experiments().flatMap((one) => one.uploads);
+    if (dialect === 'elabftw') {
+      await until('all versions are attached', () => uploads().length === 4);
+      expect(uploads().map(({ state }) => state)).toEqual([2, 2, 2, 1]);
+    }
+    const show = await command(scene, 'show', '1');
+    const versions = show.stdout.split('versions of the file\n')[1]?.split('\n\n')[0]?.split('\n') ?? [];
+    expect(versions.map((line) => line.replace(/^ +\S+ \S+ +[0-9a-f]{64} +/, '').replace(/ \(filed .*\)/, ''))).toEqual(
+      ['replaced', 'replaced', 'replaced', 'done'],
+    );
+    expect((await command(scene, 'audit', '--safe')).stdout).toContain('run.csv');
+    scene.site.drop('run.csv', 'Sample,Weight (mg)\nx,1,2,3\n');
+    await daemon.logged('run quarantined');
+    expect(isShown(scene, 'a')).toBe(true);
+    const status = await command(scene, 'status');
+    expect(status.stdout).toMatch(/quarantined/);
+    expect((await command(scene, 'jobs', '--state', 'quarantined', '--json')).stdout).toContain('stays as it is');
+    expect((await command(scene, 'audit', '--safe')).stdout).not.toContain('run.csv');
+    expect(await daemon.stop()).toBe(0);
+  },
+  120_000,
+);
+
+test.each(DIALECTS)(
+  'an experiment that somebody edited is not overwritten: the run is held and shows the difference (%s)',
+  async (dialect) => {
+    const scene = await revising(dialect);
+    const daemon = await withVersions(scene, 'a');
+    const { control } = scene.sandbox;
+    control.as('colleague').edit(control.experiments()[0]?.id ?? 0, { title: 'sample a, diluted' });
+    write(scene, 'c');
+    await daemon.logged('run parked');
+    const { stdout } = await command(scene, 'show', '1');
+    expect(stdout).toContain('title: “sample a, diluted”; labfeed wrote “sample a”');
+    expect(control.experiments()[0]?.title).toBe('sample a, diluted');
+    expect((await command(scene, 'adopt', '1', String(control.experiments()[0]?.id))).status).toBe(0);
+    await becomes(scene, 'c');
+    expect(await daemon.stop()).toBe(0);
+  },
+  120_000,
+);
+
+/** From three comments to one and back: one is edited, and others are deleted and posted. */
+const CRASHES: readonly (CrashPoint & { readonly to: Version })[] = [
+  { to: 'c', when: 'after', kind: 'remembered' },
+  { to: 'c', when: 'after', kind: 'describing' },
+  { to: 'c', when: 'before', kind: 'described' },
+  { to: 'c', when: 'before', kind: 'commentRevised' },
+  { to: 'c', when: 'before', kind: 'commentDropped' },
+  { to: 'c', when: 'before', kind: 'finished' },
+  { to: 'b', when: 'after', kind: 'commentRevised' },
+  { to: 'b', when: 'before', kind: 'commented' },
+  { to: 'b', when: 'before', kind: 'finished' },
+];
+
+test.each(DIALECTS)(
+  'a daemon that is killed between any two steps of b → c → b continues: one experiment, each comment once (%s)',
+  async (dialect) => {
+    const scene = await revising(dialect);
+    const first = await withVersions(scene, 'b');
+    expect(await first.stop()).toBe(0);
+    for (const to of ['c', 'b'] as const) {
+      write(scene, to);
+      for (const point of CRASHES.filter((crash) => crash.to === to)) {
+        const dying = startCrashing(scene.site.config, 1, point);
+        await dying.ended;
+        expect([point, dying.child.signalCode]).toEqual([point, 'SIGKILL']);
+      }
+      const daemon = startDaemon(scene.site.config);
+      await daemon.logged('ready');
+      await becomes(scene, to);
+      expect(await daemon.stop()).toBe(0);
+    }
+    if (dialect === 'v2') return;
+    const again = startDaemon(scene.site.config);
+    await again.logged('ready');
+    const states = () =>
+      scene.sandbox.control.experiments().flatMap(({ uploads }) => uploads.map(({ state }) => state));
+    await until('the newest version is attached', () => states().at(-1) === 1 && states().length > 1, 60_000);
+    expect(states().filter((state) => state === 1)).toHaveLength(1);
+    expect(await again.stop()).toBe(0);
+  },
+  240_000,
+);
+
+test('a version that replaces one that was being sent when the daemon was killed wins', async () => {
+  const scene = await revising('v2');
+  const first = await withVersions(scene, 'a');
+  expect(await first.stop()).toBe(0);
+  write(scene, 'b');
+  const dying = startCrashing(scene.site.config, 1, { when: 'before', kind: 'described' });
+  await dying.ended;
+  write(scene, 'c');
+  const daemon = startDaemon(scene.site.config);
+  await until('the last version is there', () => isShown(scene, 'c') && isDone(scene), 90_000);
+  expect(await daemon.stop()).toBe(0);
+}, 120_000);
+
+test.each(DIALECTS)(
+  'after the journal was lost, `recover` knows the newest version: nothing is filed or updated again (%s)',
+  async (dialect) => {
+    const scene = await revising(dialect);
+    const daemon = await withVersions(scene, 'a', 'b');
+    if (dialect === 'elabftw')
+      await until('both versions are attached', () => scene.sandbox.control.experiments()[0]?.uploads.length === 2);
+    expect(await daemon.stop()).toBe(0);
+    for (const end of ['', '-wal', '-shm']) rmSync(`${scene.site.journal}${end}`, { force: true });
+    expect((await command(scene, 'recover')).status).toBe(0);
+    const writes = scene.sandbox.control.writes().length;
+    const again = startDaemon(scene.site.config);
+    await until('the file is known', () => countRuns(scene, 'matched = 1') === 1);
+    write(scene, 'c');
+    await again.logged('file changed: its run has the new version, but waits for a decision');
+    expect(isShown(scene, 'b')).toBe(true);
+    expect(scene.sandbox.control.writes()).toHaveLength(writes);
+    const id = scene.sandbox.control.experiments()[0]?.id ?? 0;
+    expect((await command(scene, 'adopt', '1', String(id))).status).toBe(0);
+    await becomes(scene, 'c');
+    expect(await again.stop()).toBe(0);
+  },
+  120_000,
+);
