@@ -8,26 +8,43 @@ interface Refusal {
   readonly hint: string;
 }
 
+/** The user that labfeed runs as. */
+export interface Reader {
+  readonly name: string;
+  readonly uid: number | undefined;
+  readonly groups: readonly number[];
+}
+
 /** For a file or folder that cannot be opened for lack of permission. Its own name and mode, if they can be seen. */
-export function explainPermission(path: string, asFolder = false): Refusal {
-  const user = userName();
+export function explainPermission(path: string, asFolder = false, reader: Reader = thisUser()): Refusal {
   try {
     const { mode, uid, gid } = statSync(path);
     const [owner, group] = [nameIn('/etc/passwd', uid), nameIn('/etc/group', gid)];
     const octal = (mode & 0o7777).toString(8).padStart(4, '0');
-    const access = asFolder ? 'rx' : 'r';
-    const shown = `'${path.replaceAll("'", "'\\''")}'`;
-    const byGroup = `add ${user} to the group ${group} (usermod -aG ${group} ${user}) and restart labfeed`;
-    const needsMode = (mode & 0o040) === 0;
-    const hint = needsMode
-      ? `run: chmod o+${access} ${shown} (or chmod g+${access}, and ${byGroup})`
-      : `${byGroup}, or run: chmod o+${access} ${shown}`;
-    return { reason: `the user ${user} may not read it (owner ${owner}, group ${group}, mode ${octal})`, hint };
+    const reason = `the user ${reader.name} may not read it (owner ${owner}, group ${group}, mode ${octal})`;
+    const chmod = (of: 'u' | 'g' | 'o') => `chmod ${of}+${asFolder ? 'rx' : 'r'} ${quoted(path)}`;
+    // The system looks at one class of permissions only: the owner's, else the group's, else those of all others.
+    if (uid === reader.uid) return { reason, hint: `run: ${chmod('u')}` };
+    if (reader.groups.includes(gid)) return { reason, hint: `run: ${chmod('g')}` };
+    const join = `add ${reader.name} to the group ${group} (usermod -aG ${group} ${reader.name}) and restart labfeed`;
+    const mayGroup = (mode & (asFolder ? 0o050 : 0o040)) === (asFolder ? 0o050 : 0o040);
+    return { reason, hint: mayGroup ? `${join}, or run: ${chmod('o')}` : `run: ${chmod('o')}` };
   } catch {
     const folder = dirname(path);
-    return { reason: `the user ${user} may not enter its folder ${folder}`, hint: `run: chmod o+x '${folder}'` };
+    return {
+      reason: `the user ${reader.name} may not enter its folder ${folder}`,
+      hint: `let ${reader.name} enter it, for example with: chmod o+x ${quoted(folder)}`,
+    };
   }
 }
+
+const quoted = (path: string): string => `'${path.replaceAll("'", "'\\''")}'`;
+
+const thisUser = (): Reader => ({
+  name: userName(),
+  uid: process.geteuid?.(),
+  groups: [...(process.getgroups?.() ?? []), process.getegid?.() ?? -1],
+});
 
 function userName(): string {
   try {
