@@ -380,4 +380,9 @@ export const MIGRATIONS: readonly string[] = [
   `,
   // 1: it replaced another draft in the journal, and was not sent to the notebook since.
   'ALTER TABLE drafts ADD COLUMN unsent INTEGER NOT NULL DEFAULT 0;',
+  // Files are looked for by path in the runs, and a backlog that waits among all files.
+  `
+  CREATE INDEX runs_path ON runs (path);
+  CREATE INDEX files_backlog ON files (instrument) WHERE verdict = 'backlog';
+  `,
 ];

@@ -41,7 +41,7 @@ export const createOutbox = (store: Store, id: string): Outbox => ({
   sources: createSources(store),
   async count() {
     const rows = store.db.rows<{ state: string; runs: number }>`
-      SELECT ifnull(parked, step) AS state, count(*) AS runs FROM runs GROUP BY 1`;
+      SELECT state, sum(runs) AS runs FROM tallies GROUP BY 1 HAVING sum(runs) > 0`;
     return Object.fromEntries(rows.map((row) => [row.state, row.runs]));
   },
 });

@@ -100,6 +100,7 @@ export function createReader(database: Database, now = systemClock.now) {
       ),
     /** Files whose path contains this text, newest first, including files that are gone. */
     files: async (text: string, limit: number) => findFiles(db, text, limit),
+    filesAt: async (path: string) => filesAt(db, path),
     /** What is known about the file at this path. */
     atPath: async (instrument: string, file: Omit<DiskFile, 'location'>) => readPath(db, instrument, file),
     /** The last filing of this content. */
@@ -263,16 +264,36 @@ type KnownFile = Omit<z.output<typeof fileRow>, 'sha256' | 'copy'> & { readonly 
 
 /** By the intake half and by the outbox half: a recovered run knows its file by name only. */
 function findFiles(db: Connection, part: string, limit: number): KnownFile[] {
-  const rows = db.rows`
+  const files = db.rows`
     SELECT instrument, path, verdict, sha256, copy FROM files WHERE instr(path, ${part}) > 0
       AND ${raw(READABLE)} ORDER BY path LIMIT ${limit}`;
-  const seen = parseRows(fileRow, rows).map(({ sha256, copy, ...file }) => ({
+  // The index of paths is much smaller than the runs.
+  const runs = db.rows<KnownFile>`
+    SELECT instrument, path, 'taken' AS verdict, id AS run FROM runs WHERE id IN (SELECT id FROM runs
+      INDEXED BY runs_path WHERE instr(path, ${part}) > 0) ORDER BY id DESC LIMIT ${limit}`;
+  return merged(db, files, runs, limit);
+}
+
+/** More of one path are not shown. */
+const MAX_AT_PATH = 1000;
+
+/** The same for exactly this path, without reading all of them. */
+function filesAt(db: Connection, path: string): KnownFile[] {
+  const files = db.rows`
+    WITH RECURSIVE names (name) AS (SELECT min(instrument) FROM files UNION ALL
+      SELECT (SELECT min(instrument) FROM files WHERE instrument > name) FROM names WHERE name IS NOT NULL)
+    SELECT instrument, path, verdict, sha256, copy FROM names CROSS JOIN files ON instrument = name AND path = ${path}`;
+  const runs = db.rows<KnownFile>`
+    SELECT instrument, path, 'taken' AS verdict, id AS run FROM runs WHERE path = ${path}
+      ORDER BY id DESC LIMIT ${MAX_AT_PATH}`;
+  return merged(db, files, runs, MAX_AT_PATH);
+}
+
+function merged(db: Connection, files: readonly unknown[], runs: readonly KnownFile[], limit: number): KnownFile[] {
+  const seen = parseRows(fileRow, files).map(({ sha256, copy, ...file }) => ({
     ...file,
     run: sha256 === undefined ? undefined : lastFiling(db, { instrument: file.instrument, sha256, copy })?.id,
   }));
-  const runs = db.rows<KnownFile>`
-    SELECT instrument, path, 'taken' AS verdict, id AS run FROM runs WHERE instr(path, ${part}) > 0
-      ORDER BY id DESC LIMIT ${limit}`;
   const all = new Map([...seen, ...runs].map((file) => [JSON.stringify(file), { ...file }]));
   return [...all.values()].sort((a, b) => (b.run ?? 0) - (a.run ?? 0) || (a.path < b.path ? -1 : 1)).slice(0, limit);
 }

@@ -84,8 +84,8 @@ const MAX_FILES = 100;
 async function findFiles(text: string, { config, reader, live }: Sources) {
   const path = toWatchedPath(resolve(text), config.claims);
   const only = { paths: [path], more: false, unsearched: [] as string[] };
-  const isKnown = (await reader?.files(path, MAX_FILES))?.some((file) => file.path === path);
-  if (isKnown || lstatSync(path, { throwIfNoEntry: false })) return only;
+  const known = (await reader?.filesAt(path)) ?? [];
+  if (known.length > 0 || lstatSync(path, { throwIfNoEntry: false })) return only;
   const recorded = (await reader?.files(text, MAX_FILES + 1))?.map((file) => file.path) ?? [];
   const waiting = live?.instruments.flatMap((instrument) => instrument.waiting.first) ?? [];
   const folders = new Set(config.claims.map(({ watch }) => watch));

@@ -120,9 +120,6 @@ async function hash(file: Parameters<typeof identify>[0], access: AccessRules | 
   }
 }
 
-/** More entries that contain one path are not searched for it. */
-const MAX_ENTRIES = 1000;
-
 async function searchJournal(
   path: string,
   file: FileEvidence,
@@ -139,9 +136,9 @@ async function searchJournal(
     };
   const owner = ownerOf(instruments);
   const paths = [...new Set([path, owner?.partOf ?? path])];
-  const entries = await Promise.all(paths.map((one) => reader.files(one, MAX_ENTRIES)));
+  const entries = await Promise.all(paths.map(reader.filesAt));
   /** What the journal has about this path. An instrument can occur twice. */
-  const known = entries.flat().filter((entry) => paths.includes(entry.path));
+  const known = entries.flat();
   const sha256 = file.state === 'present' ? file.sha256 : undefined;
   const contentRun =
     owner && sha256

@@ -67,7 +67,7 @@ test('a run held for drift is not sent, has a reason and a hint, and does not ch
   expect(await add('b', NEW)).toMatchObject({ run: 2, outcome: 'held', drift: { held: true } });
   expect((await add('c', OLD))?.drift).toBeUndefined();
   expect(await due(journal)).toEqual([1, 3]);
-  expect(await journal.outbox.count()).toEqual({ pending: 2, held: 1 });
+  expect(await journal.outbox.count()).toEqual({ queued: 2, held: 1 });
   expect(rows('SELECT parked, failure, reason FROM runs WHERE id = 2')).toEqual([
     {
       parked: 'held',
@@ -127,7 +127,7 @@ test('a held run that the new mapping cannot read is quarantined and needs no dr
   await add('a', OLD);
   await add('b', NEW);
   await refuse(journal, newRun('b', { mapping: 'm2' }), new FileError('no table'));
-  expect(await journal.outbox.count()).toEqual({ pending: 1, quarantined: 1 });
+  expect(await journal.outbox.count()).toEqual({ queued: 1, quarantined: 1 });
   expect(rows('SELECT run FROM drifts')).toEqual([]);
   expect((await ask({ kind: 'retry', run: 2 })).text).toContain('so the existing draft is sent');
 });

@@ -38,7 +38,7 @@ test('a backup of a journal in use is complete, private and a valid journal', as
   expect(statSync(copy).mode & 0o777).toBe(0o600);
   expect(readdirSync(folder).filter((name) => name.startsWith('copy'))).toEqual(['copy.db']);
   const restored = await open(copy);
-  expect(await restored.outbox.count()).toEqual({ pending: 1 });
+  expect(await restored.outbox.count()).toEqual({ queued: 1 });
   expect(await restored.outbox.load(1)).toMatchObject({ draft: { title: 'A' }, comments: [{}, {}] });
 });
 

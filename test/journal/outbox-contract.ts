@@ -104,7 +104,7 @@ export function testOutbox(name: string, open: () => Promise<TestedOutbox>): voi
         outbox.add(newRun('a', { path: '/data/copy.csv' }), { draft }),
       ]);
       expect(both.map(({ outcome }) => outcome).sort()).toEqual(['known', 'queued']);
-      expect(await outbox.count()).toEqual({ pending: 1 });
+      expect(await outbox.count()).toEqual({ queued: 1 });
     });
 
     test('a run is identified by instrument and content, and by its path if copies count', async () => {
@@ -248,7 +248,7 @@ export function testOutbox(name: string, open: () => Promise<TestedOutbox>): voi
       await addWith('a', intended(), created(41));
       await expect(addWith('b', intended(), created(41))).rejects.toThrow();
       await addWith('c', intended({ server: 'https://other.example.org' }), created(41));
-      expect(await outbox.count()).toEqual({ created: 2, pending: 1 });
+      expect(await outbox.count()).toEqual({ sending: 2, queued: 1 });
     });
 
     test('a creation that did not happen starts again; an unseen earlier one stays an unknown outcome', async () => {
@@ -671,7 +671,7 @@ export function testOutbox(name: string, open: () => Promise<TestedOutbox>): voi
         expect(await decide({ kind, run })).toMatchObject({ done: false });
       expect(await decide({ kind: 'retry', run: 77 })).toMatchObject({ done: false });
       expect(await reader.job(run)).toEqual(before);
-      expect(await outbox.count()).toEqual({ pending: 1 });
+      expect(await outbox.count()).toEqual({ queued: 1 });
     });
   });
 

@@ -222,7 +222,7 @@ test('an ignored run stays parked until it is retried: with its draft, or after 
   expect(await scene.ask({ kind: 'retry', run: 1 })).toMatchObject({ done: true });
   expect(await due(scene.journal, 1, 9)).toEqual([1]);
   expect(await scene.ask({ kind: 'retry', run: 2 })).toMatchObject({ done: true, rescan: 'balance' });
-  expect(await scene.journal.outbox.count()).toEqual({ pending: 1, quarantined: 1 });
+  expect(await scene.journal.outbox.count()).toEqual({ queued: 1, quarantined: 1 });
   expect(await knows(scene.journal, unread)).toBe(false);
 });
 
@@ -238,10 +238,10 @@ test('ignoring a drifted run does not accept its shape; retrying it does', async
   await take(scene.journal, newRun('b'), someDraft('B'), shaped('x'));
   await take(scene.journal, newRun('c'), someDraft('C'), shaped('x'));
   expect(await scene.ask({ kind: 'ignore', run: 2 })).toMatchObject({ done: true });
-  expect(await scene.journal.outbox.count()).toEqual({ pending: 1, ignored: 1, held: 1 });
+  expect(await scene.journal.outbox.count()).toEqual({ queued: 1, ignored: 1, held: 1 });
   expect(await scene.ask({ kind: 'retry', run: 2 })).toMatchObject({
     done: true,
     text: expect.stringContaining('1 other run held for the same drift'),
   });
-  expect(await scene.journal.outbox.count()).toEqual({ pending: 3 });
+  expect(await scene.journal.outbox.count()).toEqual({ queued: 3 });
 });

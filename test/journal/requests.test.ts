@@ -191,7 +191,7 @@ test('a held run that was refiled is never delivered', async () => {
     { kind: 'refile', run: id },
   ] as const)
     expect(await scene.ask(request)).toMatchObject({ done: false });
-  expect(await scene.journal.outbox.count()).toEqual({ ignored: 1, pending: 1 });
+  expect(await scene.journal.outbox.count()).toEqual({ ignored: 1, queued: 1 });
 });
 
 test('a run without a draft is refiled once its file is read again', async () => {

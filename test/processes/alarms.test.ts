@@ -211,7 +211,7 @@ test('a run that is not filed for more than an hour raises an alarm with the rea
   sandbox.control.decide = ({ method }) => (method === 'PATCH' ? { answer: 400, json: BEING_EDITED } : 'pass');
   const { daemon, forward } = await startWithin(site.config);
   site.drop('a.csv', weighing(1));
-  await until('a failed attempt', async () => (await daemon.count())['created'] === 1, LONG_MS);
+  await until('a failed attempt', async () => (await daemon.count())['sending'] === 1, LONG_MS);
   await new Promise((resolve) => setTimeout(resolve, 1500));
   expect(webhook.messages).toEqual([]);
   forward(61 * 60_000);
