@@ -319,7 +319,7 @@ export const instrumentSchema = z
         )
         .default('keep')
         .describe(
-          'What happens to a file after it is filed and everything was read back from the notebook: it stays, is deleted if the notebook has all of it, or is moved to a folder that is not watched.',
+          'What happens to a file after it is filed and everything was read back from the notebook: it stays. Deleting it, or moving it to a folder that is not watched, is experimental and refused for now.',
         ),
       silence: silenceSchema
         .optional()

@@ -1,6 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { possibleOverlaps } from '../../src/check/folders.js';
 import { type LoadedConfig, loadConfig } from '../../src/config/load.js';
 import { jsonSchema } from '../../src/config/problems.js';
@@ -207,11 +207,16 @@ test('values that are not supported yet are refused', () => {
   a: { watch: ., changed: revise }
   b: { watch: ., run: growing }
   c: { watch: ., attach: auto, drift: off }
+  d: { watch: ., source: delete }
+  e: { watch: ., source: { move: filed } }
 `);
-  expect(config.problems.map(({ stops }) => stops)).toEqual([{ instrument: 'b' }]);
+  const stopped = config.problems.map(({ stops }) => typeof stops === 'object' && stops.instrument);
+  expect(stopped.toSorted()).toEqual(['b', 'd', 'e']);
 });
 
 test('files are kept, deleted or moved to a folder that no instrument watches', () => {
+  vi.stubEnv('LABFEED_EXPERIMENTAL', 'source');
+  onTestFinished(() => void vi.unstubAllEnvs());
   const load1 = (written: string) =>
     load(`${NOTEBOOK}instruments:\n  a: { watch: data/a, source: ${written} }\n  b: { watch: data/b }\n`);
   expect(load1('delete').instruments[0]?.source).toBe('delete');

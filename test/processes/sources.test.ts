@@ -1,13 +1,20 @@
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import type { Dialect } from '../../src/model.js';
 import { makeSite, type Site, startDaemon, weighing } from '../support/daemon-process.js';
 import { labfeed } from '../support/labfeed.js';
 import { runSandbox } from '../support/sandbox.js';
 import { tempFolder } from '../support/temp-folder.js';
 import { until } from '../support/until.js';
+
+beforeAll(() => {
+  vi.stubEnv('LABFEED_EXPERIMENTAL', 'source');
+});
+afterAll(() => {
+  vi.unstubAllEnvs();
+});
 
 async function setUp(source: string, dialect: Dialect = 'v2', more = '') {
   const folder = tempFolder();
