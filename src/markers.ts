@@ -21,6 +21,21 @@ export function referenceOf({ instrument, sha256, copy, refiling }: RunIdentity)
   return digest.slice(0, 16);
 }
 
+/**
+ * Instead of a fingerprint, for a run of a growing file: `start` is the hash of the lines up to its first reading. A
+ * lost journal generates the same one from the file. `nth`: how many earlier files at this path began alike.
+ */
+export const growingFingerprint = (run: {
+  readonly path: string;
+  readonly start: string;
+  readonly nth: number;
+  /** Empty if all of the file is one run. */
+  readonly day: string;
+}): string =>
+  createHash('sha256')
+    .update(JSON.stringify(['growing', run.path, run.start, run.nth, run.day]))
+    .digest('hex');
+
 /** How many refilings of a run are recognised. */
 const MAX_REFILINGS = 100;
 

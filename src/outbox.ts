@@ -340,6 +340,8 @@ export interface OpenRun {
   readonly hasFiles: boolean;
   /** Whether the draft differs from the earlier one only by the plot, or by a note about its files. */
   readonly isAddition: boolean;
+  /** Whether its file keeps growing: comments are only added, and a person's edit of the rest is left alone. */
+  readonly isGrowing: boolean;
 }
 
 /** Everything that can happen to a run on its way to the notebook. */
@@ -371,6 +373,8 @@ export type RunChange =
   | { readonly kind: 'commentDropped'; readonly n: number }
   /** The body stays as it was before the addition. */
   | { readonly kind: 'additionDropped' }
+  /** Somebody changed the experiment of a growing file: from now on, only comments are added. */
+  | { readonly kind: 'bodyKept'; readonly reason: string }
   | { readonly kind: 'finished' }
   | {
       readonly kind: 'postponed';

@@ -2,6 +2,7 @@ import { isAbsolute } from 'node:path';
 import PQueue from 'p-queue';
 import { atMost, type Clock, retry, takeTurns } from './clock.js';
 import type { Instrument } from './config/load.js';
+import { growingOf } from './config/schema.js';
 import { NO_MAPPING } from './config/vocabulary.js';
 import { type DeliveryContext, HaltedError, type Notebook, StoppedError } from './deliver/context.js';
 import { deliver } from './deliver/deliver.js';
@@ -9,6 +10,8 @@ import { afterFailure, logHaltOnce } from './deliver/failures.js';
 import { createQueue, type Queue, type QueueDeps } from './deliver/queue.js';
 import type { Writes } from './deliver/writes.js';
 import { explain, FileChangedError, FileError, RunBusyError } from './errors.js';
+import { createFollowing } from './growing.js';
+import type { LineReader } from './growing-lines.js';
 import type { Journal } from './journal/journal.js';
 import type { Log } from './log.js';
 import { type ReadOptions, type ReadRun, receiveError } from './mapping/reading.js';
@@ -48,7 +51,7 @@ export interface Observer {
 /* Intake: from the folder to the outbox, for one instrument. */
 
 export interface IntakeDeps {
-  readonly journal: Pick<Journal, 'intake' | 'outbox'>;
+  readonly journal: Pick<Journal, 'intake' | 'outbox' | 'growing' | 'growths'>;
   readonly activity: Activity;
   /** Whether a file belongs to an instrument before this one, or to any other. */
   readonly claims: { isClaimed(path: string): boolean; isOthers(path: string): boolean };
@@ -66,7 +69,7 @@ export interface IntakeDeps {
 }
 
 /** Reads the files of one instrument, in a thread with limits of time and memory. */
-export interface Reader {
+export interface Reader extends LineReader {
   /**
    * Hashes the file unless that was done before, parses and maps it, and draws its plot. Rejects if it could not try.
    */
@@ -128,11 +131,15 @@ type IntakeState = ReturnType<typeof createState>;
 function createState(instrument: Instrument, deps: IntakeDeps, signal: AbortSignal) {
   const { name, watch: root, run, existing, access, parse = [NO_MAPPING] } = instrument;
   const matcher = createMatcher(instrument);
+  const log = deps.log.child({ instrument: name });
+  const growing = growingOf(run);
+  const isOwn = (path: string): boolean => matcher.takes(path.slice(root.length + 1)) && !deps.claims.isClaimed(path);
   return {
     ...deps,
     instrument,
     signal,
-    log: deps.log.child({ instrument: name }),
+    log,
+    following: growing && createFollowing({ ...deps, instrument, growing, isOwn, signal, log }),
     runs: createRuns({
       ...{ root, run, matcher, signal, access, isClaimed: deps.claims.isClaimed },
       refuse: (file) => refuseSize(file, parse),
@@ -183,6 +190,7 @@ async function endScan(result: ScanResult, intake: IntakeState): Promise<void> {
   activity.scanned(result);
   intake.rechecks.endScan();
   const ended = result.complete ? await backlog.endScan() : undefined;
+  if (result.complete) await intake.following?.finishRotated();
   if (!ended) return;
   await takeAll(ended.take, true, intake);
   await journal.intake.endFirstScan(instrument.name);
@@ -231,7 +239,8 @@ const NOTHING_NEW: ReadonlySet<Outcome> = new Set(['gone', 'known', 'unchanged']
 
 /** Settled: nobody writes to the run any more. It is then read, a few runs at a time. */
 async function ingest(found: FoundFile, isBacklog: boolean, intake: IntakeState): Promise<Outcome> {
-  const { instrument, activity, runs, stats, reads, signal, clock, log } = intake;
+  const { instrument, activity, runs, stats, reads, following, signal, clock, log } = intake;
+  if (following) return following.take(found, isBacklog);
   const settled = await settle(found, instrument.ready, {
     clock,
     log,
@@ -436,12 +445,13 @@ async function deliverRun(id: number, signal: AbortSignal, filled: () => void, d
     run = await delivery.outbox.load(id);
     await delivery.prepare();
     const experiment = await deliver(run, { filled, ...context, notebook: writes.observe(id, context.notebook) });
-    // A plot or a note is added to a run that was filed before.
-    const message = run.isAddition ? 'body updated' : 'run filed';
+    // A plot, a note or new lines are added to a run that was filed before.
+    const isUpdate = run.isAddition || (run.isGrowing && run.step !== 'pending' && run.step !== 'creating');
+    const message = run.isAddition ? 'body updated' : isUpdate ? 'experiment updated' : 'run filed';
     delivery.log.info({ run: id, instrument: run.instrument, experiment }, message);
     writes.forget(id);
     if (run.hasFiles) delivery.filed?.(id);
-    if (!run.isAddition) delivery.observer.filed?.(run, experiment);
+    if (!isUpdate) delivery.observer.filed?.(run, experiment);
   } catch (error) {
     await handleFailure(error, id, run, signal, delivery);
   }

@@ -1,7 +1,9 @@
 import { type Claim, journalOf } from '../config/load.js';
+import { growingOf } from '../config/schema.js';
 import { NO_MAPPING } from '../config/vocabulary.js';
 import { LabfeedError } from '../errors.js';
 import { runWithContent } from '../evidence.js';
+import { describeFollowed } from '../growth.js';
 import type { JournalReader, KnownPath, KnownRun } from '../journal/reader.js';
 import { type FoundFile, filesOf, type IdentifiedFile } from '../model.js';
 import { refuseSize } from '../parse/source.js';
@@ -25,6 +27,7 @@ export async function compareFolders(deps: AuditDeps, result: AuditResult): Prom
         ignoresChanges: config.instruments.find((one) => one.name === name)?.changed === 'ignore',
         journal,
         folder: openFolder(claim, claims, deps),
+        isGrowing: growingOf(claim.run) !== undefined,
         onProgress: ({ files }) => progress.show(`reading the files of ${name}: ${files}`),
       },
       result,
@@ -64,7 +67,9 @@ export interface FolderDeps {
   readonly copies: boolean;
   /** Whether a file whose content has changed is skipped. */
   readonly ignoresChanges: boolean;
-  readonly journal: Pick<JournalReader, 'atPath' | 'ofContent'>;
+  /** Whether the files keep growing. */
+  readonly isGrowing?: boolean;
+  readonly journal: Pick<JournalReader, 'atPath' | 'ofContent'> & Partial<Pick<JournalReader, 'followedAt'>>;
   readonly folder: Folder;
   /** Called after each run. */
   onProgress(counts: FileCounts): void;
@@ -125,6 +130,13 @@ async function matchRun(found: FoundFile, deps: FolderDeps): Promise<Match> {
   const known = await Promise.all(filesOf(run).map((file) => deps.journal.atPath(deps.instrument, file)));
   if (known.some((one) => one?.verdict === 'asked')) return { kind: 'asked', text: 'it is part of the backlog' };
   if (known.every((one) => one?.verdict === 'skipped')) return SKIPPED;
+  // However much of it is in the notebook, the next line is not: it never is safe to delete.
+  if (deps.isGrowing) {
+    const followed = await deps.journal.followedAt?.(deps.instrument, run.path);
+    return followed
+      ? { kind: 'growing', text: `it keeps growing: ${describeFollowed(followed)}` }
+      : { kind: 'never taken', text: 'it is not in the journal' };
+  }
   try {
     return await matchContent(await deps.folder.identify(run), known, deps);
   } catch (error) {

@@ -87,6 +87,7 @@ const MEANINGS = {
     title: 'backlog files without a decision',
     hint: 'run labfeed backfill INSTRUMENT, or set `existing` in the configuration',
   },
+  growing: { title: 'files that keep growing, which are not safe to delete', isIntended: true },
   skipped: { title: 'skipped files', isIntended: true },
   'thinned out': {
     title: 'incomplete runs: some of their files are gone, so the others cannot be verified',

@@ -2,6 +2,7 @@ import { basename } from 'node:path';
 import { type Command, InvalidArgumentError } from 'commander';
 import { systemClock } from '../clock.js';
 import { LabfeedError } from '../errors.js';
+import { describeGrowth } from '../growth.js';
 import type { Job, JobDetail } from '../journal/reader.js';
 import type { Live, WaitingFile } from '../live.js';
 import { RUN_STATES, type RunState } from '../model.js';
@@ -140,6 +141,7 @@ function facts(job: JobDetail): string[] {
     fact('sha256', job.sha256),
     fact('added', `${formatTime(job.addedAt)}${job.backlog ? ' (from the backlog)' : ''}`),
     fact('last change', formatTime(job.updatedAt)),
+    ...(job.growth ? [fact('growing', describeGrowth(job.growth))] : []),
   ];
 }
 

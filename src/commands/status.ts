@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import { systemClock } from '../clock.js';
 import type { LoadedConfig } from '../config/load.js';
 import { LabfeedError } from '../errors.js';
+import { describeFollowed } from '../growth.js';
 import type { InstrumentSummary, Overview } from '../journal/reader.js';
 import { describeProblem, type LimiterState, type Live } from '../live.js';
 import { loginLink, pageUrl, readLoginSecret } from '../login.js';
@@ -84,6 +85,10 @@ export function statusAsText(status: Status, width: number): string {
     ...spares(status).map((text) => fact('spares', text)),
     '',
     formatTable(columns(rows, at), rows, width),
+    ...section(
+      'growing files',
+      overview.growing.map((file) => `${file.path}: ${describeFollowed(file)}`),
+    ),
     ...section('needs attention', needsAttention(status).map(attentionLine)),
     ...section(
       'alarms',

@@ -9,14 +9,6 @@ import { parseSchema } from './vocabulary.js';
  * docs/ show the descriptions.
  */
 
-/** Values that the contract defines and this version does not implement are refused, not ignored. */
-const unsupported =
-  (values: readonly string[], hint: string) =>
-  ({ input }: { readonly input?: unknown }): string | undefined => {
-    const value = typeof input === 'object' && input ? Object.keys(input)[0] : input;
-    return values.some((one) => one === value) ? `${value} is not supported in this version${ARROW}${hint}` : undefined;
-  };
-
 const readySchema = z
   .strictObject(
     {
@@ -57,7 +49,25 @@ const partName = z
     'expected a file in the same folder as the others, or in a folder below it',
   );
 
-const severalFiles = z
+const GROWING = 'expected growing, or { growing: { per: day, every: 10m } }';
+
+const growingSchema = z
+  .strictObject(
+    {
+      per: z
+        .enum(['file', 'day'], { error: 'expected file or day' })
+        .default('file')
+        .describe('Of a growing file: one experiment for the file, or one for each day of its readings.'),
+      every: duration()
+        .prefault('10m')
+        .refine((ms) => ms >= 1000 && ms <= 86_400_000, 'expected a duration from 1s to 24h')
+        .describe('Of a growing file: how often its new lines are filed. They become comments, and the body follows.'),
+    },
+    { error: GROWING },
+  )
+  .transform(({ per, every }) => ({ per, everyMs: every }));
+
+const runOptions = z
   .strictObject({
     folder: text('a glob such as "**/*.D"')
       .optional()
@@ -70,24 +80,28 @@ const severalFiles = z
       .refine((names) => new Set(names).size === names.length, 'a file name is listed twice')
       .optional()
       .describe('Files with the same {stem} are one run. The run is named after the first file.'),
+    growing: growingSchema.optional().describe('A file that keeps growing, such as a log.'),
   })
-  .refine(({ folder, join }) => (folder === undefined) !== (join === undefined), {
-    error: 'expected either folder or join',
+  .refine((written) => Object.values(written).filter((value) => value !== undefined).length === 1, {
+    error: 'expected either folder or join or growing',
   });
 
 const runSchema = z
-  .union([z.literal('file'), z.literal('folder'), severalFiles], {
-    error: (issue) =>
-      unsupported(['growing'], 'use file, folder, { folder: … } or { join: […] }')(issue) ??
-      'expected file, folder, { folder: "**/*.D" } or { join: ["{stem}.csv", "{stem}.xml"] }',
+  .union([z.literal('file'), z.literal('folder'), z.literal('growing'), runOptions], {
+    error:
+      'expected file, folder, growing, { folder: "**/*.D" }, { join: ["{stem}.csv", "{stem}.xml"] } or { growing: { per: day, every: 10m } }',
   })
-  .transform((written): 'file' | { folder: string } | { join: string[] } => {
+  .transform((written): 'file' | { folder: string } | { join: string[] } | { growing: Growing } => {
     if (written === 'file') return written;
-    const { folder = '*', join }: z.output<typeof severalFiles> = written === 'folder' ? {} : written;
-    return join ? { join } : { folder };
+    if (written === 'growing') return { growing: growingSchema.parse({}) };
+    const { folder = '*', join, growing }: z.output<typeof runOptions> = written === 'folder' ? {} : written;
+    return growing ? { growing } : join ? { join } : { folder };
   });
 
-/** A file, each outermost folder that matches the glob, or files with the same stem. */
+/** `per`: what is one experiment. `everyMs`: how often new lines are filed. */
+export type Growing = z.output<typeof growingSchema>;
+
+/** A file, each outermost folder that matches the glob, files with the same stem, or files that keep growing. */
 export type RunKind = z.output<typeof runSchema>;
 
 const PLOT = 'expected auto, never, or { x: Wavelength, y: [Absorbance], kind: line }';
@@ -244,6 +258,14 @@ const testSchema = z.strictObject({
 const globs = (example: string, atLeast = 1) =>
   listOf(text(`a glob such as ${example}`), `a glob such as ${example}, or a list of globs`, atLeast);
 
+/** The settings of a file that keeps growing; undefined for other runs. */
+export const growingOf = (run: RunKind): Growing | undefined =>
+  typeof run === 'object' && 'growing' in run ? run.growing : undefined;
+
+const isGrowing = (run: RunKind): boolean => growingOf(run) !== undefined;
+const hasSeveralFiles = (run: RunKind): boolean => run !== 'file' && !isGrowing(run);
+const LINE_FORMATS: ReadonlySet<string> = new Set(['auto', 'delimited', 'text']);
+
 export const instrumentSchema = z
   .strictObject(
     {
@@ -282,7 +304,7 @@ export const instrumentSchema = z
       run: runSchema
         .prefault('file')
         .describe(
-          'What counts as a run: a file, each folder in the watched folder, folders that match a glob, or files with the same stem.',
+          'What counts as a run: a file, each folder in the watched folder, folders that match a glob, files with the same stem, or a file that keeps growing, such as a log.',
         ),
       changed: z
         .enum(['new', 'revise', 'ignore'])
@@ -339,9 +361,21 @@ export const instrumentSchema = z
     },
     { error: mapError('the instrument as { watch: FOLDER }') },
   )
-  .refine(({ run, parse }) => run !== 'file' || !parse?.some(({ main, also }) => main ?? also), {
+  .refine(({ run, parse }) => hasSeveralFiles(run) || !parse?.some(({ main, also }) => main ?? also), {
     error: `the keys main and also are only for runs of several files${ARROW}write run: folder or run: { join: […] }`,
     path: ['parse'],
+  })
+  .refine(({ run, parse }) => !isGrowing(run) || !parse?.some(({ format }) => !LINE_FORMATS.has(format)), {
+    error: `only files of lines can be followed while they grow${ARROW}use format: delimited or text, or run: file`,
+    path: ['parse'],
+  })
+  .refine(({ run, source }) => !isGrowing(run) || source === 'keep', {
+    error: `a file that keeps growing is neither moved nor deleted${ARROW}write source: keep, or run: file`,
+    path: ['source'],
+  })
+  .refine(({ run, ready }) => !isGrowing(run) || ready.doneFile === undefined, {
+    error: `a growing file has no done-file${ARROW}remove doneFile, or write run: file`,
+    path: ['ready'],
   })
   .describe('An instrument. Only watch is required.');
 

@@ -3,6 +3,7 @@ import type { Clock } from '../clock.js';
 import type { LoadedConfig, UsableConfig } from '../config/load.js';
 import { readToken } from '../config/secrets.js';
 import { LabfeedError } from '../errors.js';
+import { describeGrowth } from '../growth.js';
 import type { Request } from '../journal/decisions.js';
 import { type JobDetail, type JournalReader, openReader } from '../journal/reader.js';
 import { type JournalClient, openClient } from '../journal/requests.js';
@@ -89,7 +90,11 @@ export function createStatusPage(path: string, { readers, clock, log, live, conc
 
 /** With the same wording as the commands. */
 const withSentences = (job: JobDetail | undefined) =>
-  job && { ...job, history: job.history.map((one) => ({ at: one.at, words: describeEvent(one) })) };
+  job && {
+    ...job,
+    history: job.history.map((one) => ({ at: one.at, words: describeEvent(one) })),
+    growing: job.growth && describeGrowth(job.growth),
+  };
 
 const NOT_YET: DecisionAnswer = { done: false, text: 'labfeed is still starting' };
 

@@ -1,4 +1,12 @@
 import { parentPort } from 'node:worker_threads';
+import {
+  type FoundHeader,
+  findHeader,
+  type Growth,
+  type GrowthTask,
+  type HeaderTask,
+  readGrowth,
+} from '../mapping/growth.js';
 import { createMapping, type Mapping, type MappingOptions } from '../mapping/mapping.js';
 import { type ReadOptions, type ReadRun, readRun, type SentError, sendError } from '../mapping/reading.js';
 import type { Failure, TestTask } from '../mapping/tests.js';
@@ -18,11 +26,15 @@ export type Message =
       readonly nowMs: number;
       readonly options: ReadOptions | undefined;
     }
+  | { readonly kind: 'header'; readonly reader: number; readonly task: HeaderTask }
+  | { readonly kind: 'growth'; readonly reader: number; readonly task: GrowthTask }
   | { readonly kind: 'preview'; readonly task: PreviewTask }
   | { readonly kind: 'test'; readonly task: TestTask };
 
 export type Answer =
   | ReadRun
+  | { readonly found: FoundHeader }
+  | { readonly growth: Growth }
   | { readonly preview: Preview }
   | { readonly failures: readonly Failure[] }
   | { readonly error: SentError };
@@ -31,16 +43,23 @@ const mappings = new Map<number, Mapping>();
 /** A caller that no longer waits for the answer ends the thread. */
 const NEVER = new AbortController().signal;
 
+function mappingOf(reader: number): Mapping {
+  const mapping = mappings.get(reader);
+  if (!mapping) throw new Error('the reader was not opened');
+  return mapping;
+}
+
 async function work(message: Message): Promise<Answer | undefined> {
   switch (message.kind) {
     case 'open':
       mappings.set(message.reader, createMapping(message.mapping, message.journal));
       return undefined;
-    case 'read': {
-      const mapping = mappings.get(message.reader);
-      if (!mapping) throw new Error('the reader was not opened');
-      return readRun(message.file, mapping, message.nowMs, message.options);
-    }
+    case 'read':
+      return readRun(message.file, mappingOf(message.reader), message.nowMs, message.options);
+    case 'header':
+      return { found: await findHeader(message.task, mappingOf(message.reader)) };
+    case 'growth':
+      return { growth: await readGrowth(message.task, mappingOf(message.reader)) };
     case 'preview': {
       // Loaded on demand: learning a mapping needs code that reading does not.
       const { makePreview } = await import('./preview.js');
@@ -60,8 +79,10 @@ async function answer(message: Message): Promise<void> {
 
 /** Handed over instead of copied. */
 const picturesIn = (result: Answer): ArrayBuffer[] => {
-  const png = 'plot' in result ? result.plot?.png : undefined;
-  return png && png.byteLength === png.buffer.byteLength ? [png.buffer as ArrayBuffer] : [];
+  const grown = 'growth' in result && result.growth.kind === 'parts' ? result.growth.parts : [];
+  return ['plot' in result ? result.plot : undefined, ...grown.map(({ plot }) => plot)].flatMap((plot) =>
+    plot?.png && plot.png.byteLength === plot.png.buffer.byteLength ? [plot.png.buffer as ArrayBuffer] : [],
+  );
 };
 
 let last = Promise.resolve();

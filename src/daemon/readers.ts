@@ -57,6 +57,18 @@ export function createReaders(limits: Partial<Limits> = {}): Readers {
           const message: Message = { kind: 'read', reader, file, nowMs, options };
           return (await laneFor(file.size).add({ reader, opening, message, path: file.path, maxMs })) as ReadRun;
         },
+        async findHeader(task) {
+          const message: Message = { kind: 'header', reader, task };
+          const { lead, path } = task;
+          const answer = await laneFor(lead.byteLength).add({ reader, opening, message, path, maxMs });
+          return 'found' in answer ? answer.found : { reason: sendError(errorOf(answer)) };
+        },
+        async readGrowth(task) {
+          const message: Message = { kind: 'growth', reader, task };
+          const { lines, path } = task;
+          const answer = await laneFor(lines.byteLength).add({ reader, opening, message, path, maxMs });
+          return 'growth' in answer ? answer.growth : { kind: 'failed', error: sendError(errorOf(answer)) };
+        },
         close: () => close(reader),
       };
     },

@@ -29,8 +29,9 @@ export async function postComment(planned: PlannedComment, filing: Filing): Prom
   return comment;
 }
 
-async function findExisting({ n, intentAt, gone }: PlannedComment, filing: Filing): Promise<number | undefined> {
-  if (intentAt !== undefined) return findPosted(n, filing);
+async function findExisting(planned: PlannedComment, filing: Filing): Promise<number | undefined> {
+  const { n, intentAt, gone } = planned;
+  if (intentAt !== undefined) return findPosted(planned, filing);
   if (gone === undefined) return undefined;
   const { run, experiment, notebook } = filing;
   // Somebody may have restored it, or a later journal has posted it. No POST of it is in flight.
@@ -38,12 +39,18 @@ async function findExisting({ n, intentAt, gone }: PlannedComment, filing: Filin
 }
 
 /** The comment that an earlier POST may have created. Absence counts only after the grace period. */
-async function findPosted(n: number, filing: Filing): Promise<number | undefined> {
+async function findPosted(
+  { n, text }: { readonly n: number; readonly text?: string },
+  filing: Filing,
+): Promise<number | undefined> {
   const { run, experiment, notebook } = filing;
   const checkGrace = await gracePeriod(run, 'a comment with an unknown outcome may still be posted', filing);
   const listed = await notebook.listComments(experiment);
-  const found = findMarked(commentMark(run.reference, n), listed);
-  if (found !== undefined) return found;
+  const mark = commentMark(run.reference, n);
+  const found = listed.find((record) => hasMark(record, mark));
+  if (found && run.isGrowing && !run.adopted && !hasOneOf([text ?? ''], found, run, n))
+    throw otherLines(found.id, filing);
+  if (found) return found.id;
   // A list proves absence only if it contains every comment that we know.
   const ids = new Set(listed.map(({ id }) => id));
   const missing = run.comments.find(({ comment }) => comment !== undefined && !ids.has(comment));
@@ -132,7 +139,7 @@ export async function reviseComment(
 /** Deletes a comment that the draft no longer has. */
 export async function dropComment({ n, texts, ...known }: SurplusComment, filing: Filing): Promise<void> {
   const { run, experiment, notebook, outbox } = filing;
-  const comment = known.comment ?? (await findPosted(n, filing));
+  const comment = known.comment ?? (await findPosted({ n }, filing));
   const record = comment === undefined ? undefined : await readIfPresent(comment, filing);
   const isOurs = record !== undefined && isFromReading(texts, record, run, n);
   if (record && !isOurs && !run.adopted) throw changedByPerson(record.id, record, texts.at(-1) ?? '', filing);
@@ -203,6 +210,16 @@ const textIn = (record: CommentRecord): string =>
   );
 
 const withoutMark = (text: string): string => normalised(text).replace(/\n+labfeed [0-9a-f]{16}\.\d+$/, '');
+
+/** The comments of a growing file are numbered as they are made: another journal made others of its lines. */
+const otherLines = (comment: number, { run: { id }, experiment }: Filing): NotebookError =>
+  new NotebookError(
+    'conflict',
+    `comment ${comment} on experiment ${experiment} has other lines than the journal: it was changed, or a later journal filed it`,
+    {
+      hint: `to file all lines again, in another experiment: \`labfeed refile ${id}\`; to keep it and add the rest: \`labfeed adopt ${id} ${experiment}\``,
+    },
+  );
 
 const leftUnchanged = (comment: number, experiment: number): NotebookError =>
   new NotebookError(

@@ -27,6 +27,7 @@ import {
   changedBeforeFilled,
   checkUnedited,
   clearSpare,
+  EditedError,
   hasTags,
   setTags,
   showsDraft,
@@ -70,6 +71,9 @@ async function deliverSteps(run: OpenRun, context: DeliveryContext): Promise<num
 
 /** A plot or a note about the files never keeps a run from being done: without it, the run is as it was. */
 async function withdrawAddition(error: unknown, { run, outbox, notebook }: Filing): Promise<void> {
+  // The lines of a growing file go on as comments, and the rest stays as a person wrote it.
+  if (run.isGrowing && error instanceof EditedError)
+    return outbox.record(run.id, { kind: 'bodyKept', reason: error.message });
   const cause = run.isAddition ? await attributeNotFound(error, notebook) : error;
   const isFinal = cause instanceof NotebookError && (cause.failure === 'conflict' || cause.failure === 'request');
   if (!run.isAddition || !isFinal) throw cause;
@@ -345,7 +349,8 @@ async function writtenParts(filing: Filing): Promise<'all' | 'body' | 'none'> {
   await isStillOurs(record, filing);
   if (isRevision) {
     checkUnedited(record, filing, facts.dialect);
-    await checkComments(filing, record);
+    // Those of a growing file are never changed, and there may be thousands.
+    if (!run.isGrowing) await checkComments(filing, record);
     return showsDraft(record, run, facts.dialect) ? 'all' : 'none';
   }
   // The outcome of an earlier PATCH is unknown; it may have been applied in part.

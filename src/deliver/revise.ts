@@ -132,13 +132,16 @@ export function checkOpen(record: ExperimentRecord, experiment: number, dialect:
   });
 }
 
+/** A person changed what labfeed wrote, and keeps it. */
+export class EditedError extends NotebookError {}
+
 const changedByPerson = (
   run: number,
   experiment: number,
   parts: readonly Part[],
   differences: readonly string[],
 ): NotebookError =>
-  new NotebookError(
+  new EditedError(
     'conflict',
     [
       `somebody changed the ${parts.join(' and the ')} of experiment ${experiment} after labfeed wrote it`,

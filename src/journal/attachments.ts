@@ -43,12 +43,14 @@ export function createUploads({ db, commit, check, now }: Store): Uploads {
         for (const change of changes) applyChange(db, run, change, now());
       }),
     needs: async (sha256) =>
-      db.exists`SELECT 1 FROM attachments WHERE sha256 = ${sha256} AND upload IS NULL AND refused = 0`,
+      db.exists`
+        SELECT 1 FROM attachments WHERE sha256 = ${sha256} AND upload IS NULL AND refused = 0
+          UNION ALL SELECT 1 FROM growths WHERE plot = ${sha256}`,
     needed: async () =>
       new Set(
         db.values<string>`
           SELECT DISTINCT attachments.sha256 FROM attachments JOIN runs ON runs.id = run WHERE upload IS NULL
-            AND refused = 0 AND parked IS NOT 'ignored'`,
+            AND refused = 0 AND parked IS NOT 'ignored' UNION SELECT plot FROM growths WHERE plot IS NOT NULL`,
       ),
   };
 }
@@ -280,7 +282,7 @@ function earlierOf({ sha256, upload, wasSent, earlier }: OldFile): string[] {
  * Within a commit. Gives the run the plot of its new reading: the one that it has, if the bytes are the same; otherwise
  * the other one is deleted once the body no longer shows it. Returns the draft's body with the plot, if that is known.
  */
-function putPlot(db: Connection, run: number, plot: NewPlot | undefined, body: string): string {
+export function putPlot(db: Connection, run: number, plot: NewPlot | undefined, body: string): string {
   if (!plot) {
     db.run`UPDATE attachments SET image = NULL WHERE run = ${run} AND kind = 'plot'`;
     return body;

@@ -209,7 +209,7 @@ function isDenied(path: string): boolean {
   });
 }
 
-type Value = string | number | bigint | null;
+type Value = string | number | bigint | null | Uint8Array;
 type Values = readonly (Value | Fragment)[];
 
 /** A part of a statement, with the values that it binds. */
@@ -218,7 +218,8 @@ interface Fragment {
   readonly values: readonly Value[];
 }
 
-const isFragment = (value: Value | Fragment): value is Fragment => typeof value === 'object' && value !== null;
+const isFragment = (value: Value | Fragment): value is Fragment =>
+  typeof value === 'object' && value !== null && 'text' in value;
 
 export const raw = (text: string): Fragment => ({ text, values: [] });
 

@@ -72,6 +72,13 @@ export const runRowSchema = z.object({
   hasDraft: z.number().transform((count) => count > 0),
   /** The run that it was last refiled as. */
   refiledAs: z.number().nullable(),
+  /** Of a growing file. */
+  generation: z.number().nullish(),
+  /** Whether that still gets lines. */
+  grows: z
+    .number()
+    .nullish()
+    .transform((value) => value === 1),
 });
 
 /** A run as a decision sees it. */
@@ -214,7 +221,10 @@ function refuseRetry(run: RunRow, _: Facts, { only }: RequestOf<'retry'>): strin
     return `${statusOf(run)}; to update it with the current mapping: labfeed retry ${id} --remap; ${refileIt}`;
   if (parked === null) return statusOf(run);
   // The server was restored to a state without its experiment: there is nothing to continue with.
-  return step === 'done' ? `${statusOf(run)}, and its experiment no longer exists; ${refileIt}` : undefined;
+  if (step !== 'done') return undefined;
+  return run.experiment === null
+    ? `${statusOf(run)}, and its experiment no longer exists; ${refileIt}`
+    : `${statusOf(run)}; ${refileIt}`;
 }
 
 /** A quarantined run is read again, if its file is still there; a held run continues where it stopped. */
@@ -299,6 +309,8 @@ function refile(run: RunRow, { nextRun, refiling }: Facts): Decision {
 }
 
 function refuseRemap(run: RunRow, { source, movedTo }: Facts): string | undefined {
+  if (run.generation != null)
+    return 'is of a file that keeps growing: the current mapping is used for its next lines, and what was filed stays';
   const { id, parked, experiment, hasDraft, refiledAs } = run;
   if (refiledAs !== null) return `${statusOf(run)}; remap that one`;
   if (parked !== null) return `${statusOf(run)}; only a done run can be remapped; use labfeed retry ${id}`;
@@ -344,6 +356,7 @@ function ignore(run: RunRow): Decision {
 function refuseErase(run: RunRow): string | undefined {
   const { id, parked } = run;
   if (isErased(run)) return undefined;
+  if (run.grows) return 'is of a file that keeps growing; rename or remove the file first, then erase the run';
   if (parked === 'held') return `is held; first retry, adopt, refile or ignore run ${id}`;
   return isOnItsWay(run)
     ? `${statusOf(run)}; only a run that is done, quarantined or ignored can be erased`

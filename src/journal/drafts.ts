@@ -68,6 +68,12 @@ export function storeDraft(db: Connection, run: number, filed: Filed): void {
   putDraft(db, run, filed);
 }
 
+/** The body and the rest of a done run are replaced; its comments stay. */
+export function replaceDescription(db: Connection, run: number, filed: Filed): void {
+  keepEarlier(db, run);
+  writeDraft(db, run, filed);
+}
+
 /** `isAddition`: the next draft only adds a plot or a note. */
 const keepEarlier = (db: Connection, run: number, isAddition = false): unknown =>
   db.run`

@@ -176,7 +176,8 @@ function unread(db: Connection, instrument: string, mapping: string): UnreadRun[
   return rows.map(({ path, ...content }) => ({ ...content, path: path ?? undefined }));
 }
 
-function add(store: Store, run: NewRun, reading: Reading, at: number): Added {
+/** Within a commit. */
+export function add(store: Store, run: NewRun, reading: Reading, at: number): Added {
   const { db } = store;
   const own = runAt(db, run);
   const isVersion = own !== undefined && own.sha256 !== run.file.sha256;

@@ -3,6 +3,8 @@ import type { Clock } from '../clock.js';
 import { ALARM_KINDS } from '../live.js';
 import { type AlarmBook, CHANNELS } from '../model.js';
 import { type Database, nullable, openDatabase, parseRows } from './database.js';
+import { createGrowingJournal } from './growing.js';
+import { createGrowths } from './growths.js';
 import { createNotes, identify, idOfPlace, type Note, readNote } from './identity.js';
 import { createIntakeJournal } from './intake.js';
 import { createOutbox } from './outbox.js';
@@ -40,6 +42,8 @@ export function createJournal(parts: JournalParts) {
     /** Whether it was created just now: it does not know what was filed before. */
     isNew,
     intake: createIntakeJournal(store),
+    growing: createGrowingJournal(store),
+    growths: createGrowths(store),
     notes: createNotes(store, id, before),
     outbox: createOutbox(store, id),
     requests: createRequestStore(store),

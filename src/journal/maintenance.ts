@@ -24,7 +24,9 @@ export const createUpkeep = (store: Store): Upkeep => ({
   overdue: async (before) => findOverdue(store.db, before),
   lastAddedAt: async (instrument) =>
     store.db.value<number>`
-      SELECT added_at AS at FROM runs WHERE instrument = ${instrument} ORDER BY id DESC LIMIT 1`,
+      SELECT max(added_at, ifnull((SELECT max(grown_at) FROM growths WHERE run IN (SELECT id FROM runs
+        WHERE instrument = ${instrument} ORDER BY id DESC LIMIT ${MAX_EXAMINED} + 0)), 0)) AS at FROM runs
+        WHERE instrument = ${instrument} ORDER BY id DESC LIMIT 1`,
   pullForward: (latest) => pullForward(store, latest),
   provenTime: async () => provenTime(store.db),
   prune: (before, from) => prune(store, before, from),
@@ -106,11 +108,11 @@ function firstOld<Run extends { run: number; since: number }>(db: Connection, ru
   return [];
 }
 
-/** The last event that is not part of a delivery: the run was read, retried, adopted or remapped. */
+/** The last event that is not part of a delivery: the run was read, retried, adopted or remapped, or its file has grown. */
 const reopenedAt = (db: Connection, run: number): number | undefined =>
   db.value<number>`
     SELECT max(at) FROM history WHERE run = ${run} AND event IN ('read', 'retried', 'adopted', 'refiled', 'repaired',
-      'remapped', 'setBack', 'uploaded', 'uploadRefused')`;
+      'remapped', 'setBack', 'uploaded', 'uploadRefused', 'grown')`;
 
 async function pullForward({ db, commit }: Store, latest: number): Promise<number> {
   // Nearly always there is none, and reading costs less than a commit.

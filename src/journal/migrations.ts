@@ -385,4 +385,57 @@ export const MIGRATIONS: readonly string[] = [
   CREATE INDEX runs_path ON runs (path);
   CREATE INDEX files_backlog ON files (instrument) WHERE verdict = 'backlog';
   `,
+  // Files that keep growing: `growing` belongs to the intake half, the other two to the outbox half.
+  `
+  CREATE TABLE growing (
+    id         INTEGER PRIMARY KEY AUTOINCREMENT,   -- the generation: from its first line until other content takes its place
+    instrument TEXT NOT NULL,
+    path       TEXT NOT NULL,       -- where it grew
+    place      TEXT,                -- where it is since it was rotated
+    state      TEXT NOT NULL CHECK (state IN ('open', 'rotated', 'closed')),
+    inode      INTEGER NOT NULL,
+    base       INTEGER NOT NULL,    -- where its lines begin in the file
+    offset     INTEGER NOT NULL,    -- up to here they were taken
+    lines      INTEGER NOT NULL,    -- their number
+    head       BLOB NOT NULL,       -- the first bytes of the file
+    tail       BLOB NOT NULL,       -- those before the offset
+    low        INTEGER,             -- the smallest size since the file became shorter than that
+    header     BLOB,                -- what appended lines are parsed with; null until there is a reading
+    header_end INTEGER NOT NULL DEFAULT 0,
+    start      TEXT,                -- hash of the lines up to the first reading
+    nth        INTEGER NOT NULL DEFAULT 0,   -- how many generations before it at this path began alike
+    unfinished INTEGER NOT NULL DEFAULT 0,   -- bytes of the line at its end that is not finished
+    note       TEXT,                -- why its lines wait, or how it ended
+    began_at   INTEGER NOT NULL,
+    looked_at  INTEGER NOT NULL,
+    grown_at   INTEGER
+  ) STRICT;
+  CREATE INDEX growing_path ON growing (instrument, path);
+  CREATE INDEX growing_open ON growing (id) WHERE state <> 'closed';
+  CREATE INDEX growing_place ON growing (instrument, place) WHERE place IS NOT NULL;
+  -- How far the outbox has the lines of a generation.
+  CREATE TABLE generations (
+    id    INTEGER PRIMARY KEY,
+    upto  INTEGER NOT NULL,
+    lines INTEGER NOT NULL,
+    tail  BLOB NOT NULL
+  ) STRICT;
+  CREATE TABLE growths (
+    run          INTEGER PRIMARY KEY REFERENCES runs (id) ON DELETE CASCADE,
+    generation   INTEGER NOT NULL,
+    day          TEXT NOT NULL,     -- empty if all of the file is one run
+    upto         INTEGER NOT NULL,
+    lines        INTEGER NOT NULL,
+    rows         INTEGER NOT NULL,
+    accumulation TEXT NOT NULL,     -- what is kept of all readings, as JSON
+    next         TEXT,              -- the draft that replaces the present one, as JSON
+    plot         TEXT,              -- hash of its plot
+    ready        INTEGER NOT NULL DEFAULT 0,   -- 1: it may be written
+    kept         INTEGER NOT NULL DEFAULT 0,   -- 1: somebody changed the experiment: only comments are added
+    uncertain    INTEGER NOT NULL DEFAULT 0,   -- 1: a later journal may have added comments
+    ended_at     INTEGER,
+    grown_at     INTEGER NOT NULL
+  ) STRICT;
+  CREATE INDEX growths_generation ON growths (generation, day);
+  `,
 ];

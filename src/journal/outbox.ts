@@ -24,6 +24,7 @@ import {
   textList,
 } from './database.js';
 import { amendDone } from './drafts.js';
+import { describeNext, keepBody } from './growths.js';
 import { createHandover } from './handover.js';
 import { addPostponement, createUpkeep } from './maintenance.js';
 import { createSources } from './sources.js';
@@ -122,12 +123,16 @@ function firstDueOf(db: Connection, runs: readonly number[], claimed: ReadonlySe
 
 /** Read for each run, like the two below. Tables are STRICT, so the types hold; a schema would cost as much as the query. */
 interface RunRow
-  extends Omit<OpenRun, 'server' | 'floor' | 'experiment' | 'adopted' | 'hasFiles' | 'isAddition' | 'stored'> {
+  extends Omit<
+    OpenRun,
+    'server' | 'floor' | 'experiment' | 'adopted' | 'hasFiles' | 'isAddition' | 'isGrowing' | 'stored'
+  > {
   readonly server: string | null;
   readonly floor: number | null;
   readonly experiment: number | null;
   readonly adopted: number;
   readonly hasFiles: number;
+  readonly isGrowing: number;
   readonly stored: string | null;
   readonly wasReread: number;
   readonly title: string;
@@ -159,8 +164,8 @@ function loadRun(db: Connection, id: number): OpenRun {
   const row = db.row<RunRow>`
     SELECT id, instrument, sha256, reference, step, server, floor, unseen, experiment, adopted, attempts, title,
       date, body, tags, extras, stored, EXISTS (SELECT 1 FROM earlier_drafts WHERE run = id) OR EXISTS (SELECT 1
-      FROM earlier_comments WHERE run = id) AS wasReread, EXISTS (SELECT 1 FROM attachments WHERE run = id) AS hasFiles
-      FROM runs JOIN drafts ON drafts.run = runs.id WHERE id = ${id}`;
+      FROM earlier_comments WHERE run = id) AS wasReread, EXISTS (SELECT 1 FROM attachments WHERE run = id) AS hasFiles,
+      EXISTS (SELECT 1 FROM growths WHERE run = id) AS isGrowing FROM runs JOIN drafts ON drafts.run = runs.id WHERE id = ${id}`;
   if (row === undefined) throw new Error(`run ${id} is not in the journal`);
   const { instrument, sha256, reference, step, unseen, attempts, title, date, body, tags, stored } = row;
   const wasReread = row.wasReread === 1;
@@ -180,6 +185,7 @@ function loadRun(db: Connection, id: number): OpenRun {
     adopted: row.adopted === 1,
     attempts,
     hasFiles: row.hasFiles === 1,
+    isGrowing: row.isGrowing === 1,
     stored: stored === null ? {} : storedParts.parse(stored),
     isAddition: wasReread && db.exists`SELECT 1 FROM earlier_drafts WHERE run = ${id} AND addition = 1`,
     draft: { title, date, body, tags: JSON.parse(tags) as string[], extras: readExtras(row.extras) },
@@ -248,18 +254,23 @@ function updateRun(store: Store, run: number, change: RunChange, at: number): un
     case 'notCommented':
       return db.run`UPDATE comments SET intent_at = NULL WHERE run = ${run} AND n = ${change.n}`;
     case 'commented':
+      // The notebook has no later comments than this journal.
+      if (!change.found) db.run`UPDATE growths SET uncertain = 0 WHERE run = ${run} AND uncertain = 1`;
       return db.run`UPDATE comments SET comment = ${change.comment} WHERE run = ${run} AND n = ${change.n}`;
     case 'commentRevised':
     case 'commentDropped':
       return db.run`DELETE FROM earlier_comments WHERE run = ${run} AND n = ${change.n}`;
     case 'additionDropped':
       return dropAddition(db, run);
+    case 'bodyKept':
+      return keepBody(db, run);
     case 'finished':
       db.run`
         UPDATE runs SET step = 'done', failure = NULL, reason = NULL, updated_at = ${at} WHERE id = ${run}`;
       db.run`DELETE FROM earlier_drafts WHERE run = ${run}`;
       noteFiled(db, run, at);
-      return amendDone(db, run);
+      // Lines that arrived meanwhile.
+      return describeNext(db, run) || amendDone(db, run);
     case 'postponed':
       return db.run`
         UPDATE runs SET attempts = attempts + 1, due_at = ${change.dueAt}, failure = ${change.failure}, reason =

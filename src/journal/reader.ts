@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { systemClock } from '../clock.js';
+import type { RunGrowth } from '../growth.js';
 import { type DiskFile, RUN_STATES, type RunState } from '../model.js';
 import type { ContentKey } from '../outbox.js';
 import { readAttachments, readWaiting } from './attachments.js';
@@ -17,6 +18,8 @@ import {
   storedParts,
   textList,
 } from './database.js';
+import { followedAt, listFollowed } from './growing.js';
+import { readGrowth } from './growths.js';
 import { copyOf } from './handover.js';
 import { pathsOf, READABLE, signed } from './intake.js';
 import { readSources, type SettledSource } from './sources.js';
@@ -38,6 +41,8 @@ export interface JobDetail extends Job {
   readonly sources: readonly SettledSource[];
   /** The versions of its file, oldest first. Empty if it has never changed. */
   readonly versions: readonly Version[];
+  /** How far it has come, if its file keeps growing. */
+  readonly growth: RunGrowth | undefined;
 }
 
 type Version = ReturnType<typeof readVersions>[number];
@@ -101,6 +106,8 @@ export function createReader(database: Database, now = systemClock.now) {
     /** Files whose path contains this text, newest first, including files that are gone. */
     files: async (text: string, limit: number) => findFiles(db, text, limit),
     filesAt: async (path: string) => filesAt(db, path),
+    /** What is known about the growing file at this path. */
+    followedAt: async (instrument: string, path: string) => followedAt(db, instrument, path),
     /** What is known about the file at this path. */
     atPath: async (instrument: string, file: Omit<DiskFile, 'location'>) => readPath(db, instrument, file),
     /** The last filing of this content. */
@@ -210,6 +217,7 @@ function readJob(db: Connection, id: number): JobDetail | undefined {
     drift: drift === undefined ? [] : textList.parse(drift),
     sources: readSources(db, id),
     versions: readVersions(db, job),
+    growth: readGrowth(db, id),
   };
 }
 
@@ -395,6 +403,8 @@ async function* inPages<T extends { readonly id: number }>(read: (after: number)
 const DAYS_SHOWN = 30;
 const HOUR_MS = 3_600_000;
 
+const MAX_FOLLOWED = 20;
+
 const serverRow = z.object({ dialect: text, halted: text });
 
 /** Called every second while somebody looks at the page: nothing here reads all runs. */
@@ -417,6 +427,8 @@ function readOverview(db: Connection, now: number) {
       /** When the run that has waited longest for its delivery was added. */
       oldestAt: oldestOf(db, name),
     })),
+    /** Some of the files that keep growing. */
+    growing: listFollowed(db, MAX_FOLLOWED),
     servers: servers.map((row) => ({ url: row.url, ...serverRow.parse(row), spares: sparesOf(db, row.url) })),
   };
 }

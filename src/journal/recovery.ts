@@ -139,6 +139,8 @@ function begin(db: Connection, server: string) {
   db.run`
     UPDATE comments SET intent_at = 0 WHERE comment IS NULL AND intent_at IS NULL AND run IN (SELECT id
       FROM runs WHERE server = ${server} AND experiment IS NOT NULL AND step <> 'done')`;
+  // A later journal may have added comments to the runs of growing files, which are done between two of them.
+  db.run`UPDATE growths SET uncertain = 1`;
   lookForUploads(db);
   return { halted: before?.halted ?? undefined, restoredFrom: before?.restoredFrom ?? undefined };
 }
@@ -272,7 +274,16 @@ function complete(db: Connection, run: number, filed: FiledRun, ids: CommentIds,
       NULL, attempts = 0, due_at = 0, updated_at = ${at}, step = CASE WHEN ${Number(filed.hasTags?.(wanted) === false)} THEN 'created'
       WHEN EXISTS (SELECT 1 FROM comments WHERE run = ${run} AND comment IS NULL) THEN 'described' ELSE 'done' END
       WHERE id = ${run}`;
+  holdGrowing(db, run, experiment, at);
   return run;
+}
+
+/** This journal made other comments of the lines of a growing file than the one that filed them. */
+function holdGrowing(db: Connection, run: number, experiment: number, at: number): void {
+  if (!db.exists`SELECT 1 FROM growths WHERE run = ${run}`) return;
+  const reason = `the journal was lost or restored, so it is not known which lines of its file are in experiment ${experiment}\n  → to file all of its lines again, in another experiment: labfeed refile ${run}; to leave them out: labfeed ignore ${run}`;
+  db.run`UPDATE runs SET parked = 'held', failure = 'conflict', reason = ${reason} WHERE id = ${run}`;
+  addHistory(db, run, at, 'rested', { as: 'held', reason });
 }
 
 function insert(

@@ -20,6 +20,8 @@ import {
   type Source,
 } from './decisions.js';
 import { acceptShape, driftPeers } from './drift.js';
+import type { GrowingJournal } from './growing.js';
+import { moveGrowth } from './growths.js';
 import type { IntakeJournal, SourceFile } from './intake.js';
 import { dropSpare } from './outbox.js';
 import { eraseSources, passSources } from './sources.js';
@@ -74,8 +76,9 @@ function readRow(db: Connection, run: number): RunRow | undefined {
     SELECT id, instrument, sha256, copy, refiling, path, size, step, parked, failure, experiment, due_at AS
       dueAt, (SELECT count(*) FROM drafts WHERE run = runs.id) AS hasDraft, (SELECT id FROM runs AS later
       WHERE later.instrument = runs.instrument AND later.sha256 = runs.sha256 AND later.copy = runs.copy
-      AND later.refiling > runs.refiling ORDER BY later.refiling DESC LIMIT 1) AS refiledAs FROM runs
-      WHERE id = ${run}`;
+      AND later.refiling > runs.refiling ORDER BY later.refiling DESC LIMIT 1) AS refiledAs, (SELECT generation
+      FROM growths WHERE run = runs.id) AS generation, (SELECT ended_at IS NULL FROM growths WHERE run = runs.id) AS grows
+      FROM runs WHERE id = ${run}`;
   return parseRow(runRowSchema, row);
 }
 
@@ -175,6 +178,7 @@ function copyRun(
     INSERT INTO drafts (run, title, date, body, tags, extras, omits, unattached)
       SELECT ${as}, title, date, body, tags, extras, omits, unattached FROM drafts WHERE run = ${id}`;
   copyAttachments(db, id, as);
+  moveGrowth(db, id, as);
   // The next version of its file belongs to the run that it was filed as last.
   db.run`UPDATE paths SET run = ${as} WHERE run = ${id}`;
   passSources(db, id, as);
@@ -190,6 +194,8 @@ function eraseRun(db: Connection, row: RunRow): void {
   const { id, instrument, sha256, copy } = row;
   for (const table of ERASED_TABLES) db.run`DELETE FROM ${raw(table)} WHERE run = ${id}`;
   eraseSources(db, id);
+  // The generation stays: after a crash, intake still has to forget what it has of the content.
+  db.run`UPDATE growths SET accumulation = '', next = NULL, plot = NULL, ready = 0 WHERE run = ${id}`;
   db.run`DELETE FROM comments WHERE run = ${id} AND comment IS NULL`;
   db.run`UPDATE comments SET text = '' WHERE run = ${id}`;
   // A quarantined run must never be read again, so it is ignored.
@@ -223,6 +229,7 @@ export interface Outcome extends Answer {
 
 interface Halves {
   readonly intake: IntakeJournal;
+  readonly growing: Pick<GrowingJournal, 'erase'>;
   readonly requests: RequestStore;
 }
 
@@ -258,7 +265,7 @@ const NO_FACTS: IntakeFacts = {
 
 /** Nothing is awaited before the first commit, so that requests are decided in their order. */
 async function applyRequest(
-  { intake, requests }: Halves,
+  { intake, growing, requests }: Halves,
   { id, request }: PendingRequest,
   { source, backlog }: IntakeFacts,
 ): Promise<Answer> {
@@ -277,6 +284,7 @@ async function applyRequest(
         const { answer, row } = await requests.decide(request, source);
         // Answered last: after a crash in between, the request is applied again.
         if (answer.done && row) await intake.erase(row.instrument, row);
+        if (answer.done && row?.generation != null) await growing.erase(row.generation);
         return await requests.answer(id, answer);
       }
       default:
@@ -322,6 +330,8 @@ async function findSource(
   request: 'retry' | 'erase' | 'remap',
 ): Promise<Source> {
   const { instrument, path, size } = row;
+  // A file that keeps growing is not read again from its beginning.
+  if (row.generation != null) return { path, has: 'otherBytes' };
   // A retry with a draft reads the file again only if it still is the run's.
   const isHashed = request === 'remap' || (request === 'retry' && row.hasDraft && row.parked !== 'held');
   const files = await intake.sourcesOf(instrument, row, path);

@@ -53,6 +53,14 @@ export function makeComments({ record, file, options, text }: CommentSources): C
   return { comments, allRowsIn: 'comments', holds: new Set(tables), isTemplate: false };
 }
 
+/** Notes about lines of a growing file, as comments. However long they are, the first comments have the most. */
+export const makeNotes = (notes: string, { maxBytes, maxComments }: CommentOptions): string[] =>
+  notes === ''
+    ? []
+    : (packText(multiLine(notes), { maxBytes: maxBytes - MARK_BYTES, maxParts: maxComments }) ?? [
+        truncateBytes(multiLine(notes), maxBytes - MARK_BYTES),
+      ]);
+
 /** With more lines than this, the comments are only a summary if the raw file is attached. */
 const MAX_LINES = 200;
 

@@ -4,7 +4,7 @@ import { isProvisional } from '../markers.js';
 import type { Draft, ExtraField, Extras, FileRecord, Value } from '../model.js';
 import { escapeHtml, formatDay, singleLine } from '../text.js';
 import { makeBody } from './body.js';
-import { makeBrief, makeComments } from './comments.js';
+import { makeBrief, makeComments, makeNotes } from './comments.js';
 import { type Held, omissionsOf } from './omissions.js';
 import {
   createInput,
@@ -46,26 +46,44 @@ export interface Mapped {
   readonly omits: readonly string[];
   /** Where the plot belongs in the body, if there is one. */
   readonly plotAt: number;
+  /** Of a growing file: whether the comments have all of the new readings. */
+  readonly hasAllRows?: boolean;
 }
 
 /** The template, the fact `date`, or the day the file was modified. */
 type DateOrigin = 'template' | 'fact' | 'modified';
 
+/** The lines that a growing file got since the last update. They become comments; the body shows all of the file. */
+export interface NewPart {
+  readonly record: FileRecord;
+  /** With the number of the lines in its name. */
+  readonly file: SourceFile;
+  /** The day of the experiment, unless a template or a fact tells. */
+  readonly day: string;
+  /** Whether the comments before have all earlier readings. */
+  readonly isWhole: boolean;
+  /** What people must know about these lines, such as those that could not be read. */
+  readonly notes: string;
+}
+
 /** Makes the draft of one file. Depends on its arguments only. */
-type Mapper = (record: FileRecord, file: SourceFile, nowMs: number) => Mapped;
+type Mapper = (record: FileRecord, file: SourceFile, nowMs: number, part?: NewPart) => Mapped;
 
 /** Throws a TemplateError if a template has a mistake. */
 export function createMapper(options: MapperOptions): Mapper {
   const { instrument, experiment, comments, journal, attach, readDate = readIsoOnly } = options;
   const { templates, errors } = compileTemplates({ experiment, comments }, createEngines(readDate));
   if (errors[0]) throw errors[0];
-  return (record, file, nowMs) => {
+  return (record, file, nowMs, part) => {
     const input = createInput(record, file, instrument, nowMs);
     const title = cleanTitle(templates.title?.(input) ?? `${file.stem || file.name} (${instrument})`, file);
-    const { date, dateFrom } = chooseDate(templates.date?.(input), record, file, readDate);
+    const { date, dateFrom } = chooseDate(templates.date?.(input), record, file, readDate, part?.day);
     const tags = cleanTags(templates.tags?.map((render) => render(input)) ?? [instrument]);
-    const comment = renderNoting(templates.comment, input);
-    const sources = { record, file, options: comments, text: comment.text };
+    const comment = renderNoting(
+      templates.comment,
+      part ? createInput(part.record, part.file, instrument, nowMs) : input,
+    );
+    const sources = { record, file, ...part, options: comments, text: comment.text };
     const made = makeComments(sources);
     const describe = (allRowsIn: RowsLocation, held: readonly Held[]) => {
       input.scope[ROWS_LOCATION] = allRowsIn;
@@ -74,6 +92,13 @@ export function createMapper(options: MapperOptions): Mapper {
       return { ...made, omits: omissionsOf(record, [holds, template.holds, ...held]) };
     };
     const held = [made.holds, ...(made.isTemplate ? [comment.holds] : [])];
+    if (part) {
+      const { body, plotAt } = describe(part.isWhole ? made.allRowsIn : 'file', []);
+      const extras = makeExtras(experiment, templates.fields, input, file);
+      const texts = [...made.comments, ...makeNotes(part.notes, comments)];
+      const draft = { title, date, body, tags, ...(extras && { extras }), comments: texts };
+      return { draft, dateFrom, omits: LATER, plotAt, hasAllRows: made.allRowsIn === 'comments' };
+    }
     const { body, plotAt, omits } = describe(made.allRowsIn, held);
     const brief = attach === 'auto' ? makeBrief(made, sources) : undefined;
     const attached = brief && { ...describe('file', []), comments: [brief] };
@@ -82,6 +107,9 @@ export function createMapper(options: MapperOptions): Mapper {
     return { draft: { title, date, body, tags, ...optional, comments: made.comments }, dateFrom, omits, plotAt };
   };
 }
+
+/** A file that grows is never filed completely. */
+const LATER = ['lines that are appended to the file'];
 
 type FieldTemplates = ReturnType<typeof compileTemplates>['templates']['fields'];
 
@@ -201,6 +229,7 @@ function chooseDate(
   { meta }: FileRecord,
   file: SourceFile,
   readDate: ReadDate,
+  day?: string,
 ): { date: string; dateFrom: DateOrigin } {
   const fact = meta.get('date') ?? dateFactInAnyCase(meta, readDate);
   const modified = formatDay(file.modifiedMs);
@@ -209,7 +238,7 @@ function chooseDate(
       ? ['template', template]
       : fact && fact.value !== null && fact.text.trim() !== ''
         ? ['fact', isIso(fact) ? String(fact.value) : fact.text]
-        : ['modified', modified];
+        : ['modified', day ?? modified];
   const date = readDay(written.trim(), file, readDate);
   // One day of difference is allowed for clocks and time zones.
   if (dayNumber(date) - dayNumber(modified) > 1) {

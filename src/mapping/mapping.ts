@@ -4,7 +4,7 @@ import { NO_MAPPING, withDefaults } from '../config/vocabulary.js';
 import { FileError, LabfeedError, type Problem } from '../errors.js';
 import { measureFile } from '../learn/formats.js';
 import { withMapping } from '../learn/measure.js';
-import { checkTemplates, createMapper, type Mapped } from '../map/draft.js';
+import { checkTemplates, createMapper, type Mapped, type NewPart } from '../map/draft.js';
 import { choosePlot, type PlotChoice } from '../map/plot.js';
 import type { SourceFile } from '../map/scope.js';
 import type { ReadDate } from '../map/templates.js';
@@ -23,10 +23,13 @@ export interface Mapping {
   /** Throws a FileError if the run must be quarantined. */
   parse(file: IdentifiedFile, signal?: AbortSignal): Promise<FileRecord>;
   /** Throws a FileError if the run must be quarantined. */
-  map(record: FileRecord, file: IdentifiedFile, nowMs: number): Mapped;
+  map(record: FileRecord, file: IdentifiedFile, nowMs: number, part?: NewLines): Mapped;
   /** What to plot. */
   choosePlot(record: FileRecord): PlotChoice;
 }
+
+/** `lines`: which of the file, in words. */
+type NewLines = Omit<NewPart, 'file'> & { readonly lines: string };
 
 /** What a mapping needs of an instrument: plain data, which can be sent to a thread. */
 export type MappingOptions = Pick<Instrument, 'name' | 'parse' | 'experiment' | 'comments' | 'access'> &
@@ -53,10 +56,13 @@ export function createMapping(instrument: MappingOptions, journal?: string): Map
         throw toFileError(error, file);
       }
     },
-    map(record, file, nowMs) {
+    map(record, file, nowMs, part) {
       dates = record.dates ?? {};
       try {
-        return map(record, describeFile(file), nowMs);
+        const described = describeFile(file);
+        if (!part) return map(record, described, nowMs);
+        const { lines, ...rest } = part;
+        return map(record, described, nowMs, { file: { ...described, name: `${described.name}, ${lines}` }, ...rest });
       } catch (error) {
         throw toFileError(error, file);
       }

@@ -79,7 +79,11 @@ export async function readRun(
 }
 
 /** The same record always gives the same bytes. A plot that cannot be drawn does not concern the run. */
-async function drawPicture(record: FileRecord, { plotAt }: Mapped, { choosePlot }: Mapping): Promise<PlotPicture> {
+export async function drawPicture(
+  record: FileRecord,
+  { plotAt }: Pick<Mapped, 'plotAt'>,
+  { choosePlot }: Pick<Mapping, 'choosePlot'>,
+): Promise<PlotPicture> {
   try {
     const plot = choosePlot(record);
     if (!isPlot(plot)) return { at: plotAt, reason: plot.reason, isFailed: false };

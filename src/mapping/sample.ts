@@ -68,4 +68,4 @@ function foldersAbove(path: string): string[] {
 const describeRun = (run: Exclude<RunKind, 'file'>): string =>
   'folder' in run
     ? `the folder of a run, or a file in it (run: { folder: ${JSON.stringify(run.folder)} })`
-    : `one of the joined files: ${run.join.join(', ')}`;
+    : `one of the joined files: ${'join' in run ? run.join.join(', ') : ''}`;

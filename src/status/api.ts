@@ -95,6 +95,8 @@ export interface JobDetail extends Job {
     readonly movedTo?: string | undefined;
     readonly reason?: string | undefined;
   }[];
+  /** How far it has come, if its file keeps growing, in words. */
+  readonly growing?: string | undefined;
 }
 
 const run = z.int().positive();

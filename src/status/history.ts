@@ -29,6 +29,9 @@ const detailSchema = z.looseObject({
   outcome: text,
   to: text,
   renamed: z.looseObject({ path: z.string() }).optional(),
+  range: text,
+  rows: number,
+  notes: z.array(z.string()).optional(),
 });
 
 type Detail = z.output<typeof detailSchema>;
@@ -57,6 +60,10 @@ const SENTENCES: Readonly<Record<string, (detail: Detail, at: number) => string>
   commented: ({ n, comment, found }) => `Comment ${n} ${found ? 'found in the notebook' : 'posted'}, id ${comment}`,
   commentRevised: ({ n }) => `Comment ${n} updated`,
   commentDropped: ({ n }) => `Comment ${n} removed: the file no longer contains it`,
+  grown: ({ range, rows = 0, notes = [] }) =>
+    [`${capitalize(range ?? 'Lines')} taken, with ${plural(rows, 'reading')}`, ...notes.map(capitalize)].join('. '),
+  fileChanged: ({ reason }) => capitalize(reason ?? ''),
+  bodyKept: ({ reason }) => `The experiment stays as it is, and only comments are added: ${reason}`,
   finished: () => 'Filed: everything is in the notebook',
   postponed: ({ dueAt = 0, reason, times = 1, lastAt = 0 }, at) =>
     times === 1

@@ -81,12 +81,7 @@ export async function identify(
       await copy?.write(content);
       return { sha256, content, ...file };
     }
-    descriptor = await disk
-      .open(file.location, guard ? OPEN_FLAGS | constants.O_NOFOLLOW : OPEN_FLAGS)
-      .catch((error) => {
-        if (!guard || systemCode(error) !== 'ELOOP') throw error;
-        return disk.open(guard.follow(file), OPEN_FLAGS | constants.O_NOFOLLOW);
-      });
+    descriptor = await openGuarded(file, guard);
     const stats = await disk.fstat(descriptor, BIGINT);
     guard?.check(descriptor, stats, file);
     mustBe(file, stats);
@@ -105,6 +100,50 @@ const BIGINT = { bigint: true } as const;
 
 /** Non-blocking: if a pipe has taken the file's place, opening it would wait for a writer. */
 const OPEN_FLAGS = constants.O_RDONLY | constants.O_NONBLOCK;
+
+/** Opens a file, or what a link leads to that may be followed. */
+const openGuarded = (file: DiskFile, guard: Guard | undefined): Promise<number> =>
+  disk.open(file.location, guard ? OPEN_FLAGS | constants.O_NOFOLLOW : OPEN_FLAGS).catch((error) => {
+    if (!guard || systemCode(error) !== 'ELOOP') throw error;
+    return disk.open(guard.follow(file), OPEN_FLAGS | constants.O_NOFOLLOW);
+  });
+
+/** Reads as many of these bytes as there are. */
+export type ReadBytes = (from: number, bytes: number) => Promise<Buffer>;
+
+/**
+ * Reads parts of a file that may change at any time. All parts are from the file that was opened, whatever its name
+ * leads to by then.
+ */
+export async function readParts<T>(
+  file: DiskFile,
+  guard: Guard | undefined,
+  use: (read: ReadBytes, stamp: FileStamp) => Promise<T>,
+): Promise<T> {
+  let descriptor: number | undefined;
+  try {
+    descriptor = await openGuarded(file, guard);
+    const stats = await disk.fstat(descriptor, BIGINT);
+    if (!stats.isFile()) throw changed(file, 'it is no longer a file');
+    guard?.check(descriptor, stats, file);
+    const open = descriptor;
+    const readBytes: ReadBytes = async (from, bytes) => {
+      const buffer = Buffer.allocUnsafeSlow(bytes);
+      let length = 0;
+      while (length < bytes) {
+        const { bytesRead } = await disk.read(open, buffer, length, bytes - length, from + length);
+        if (bytesRead === 0) break;
+        length += bytesRead;
+      }
+      return buffer.subarray(0, length);
+    };
+    return await use(readBytes, stampOf(stats));
+  } catch (error) {
+    throw explained(file, error);
+  } finally {
+    if (descriptor !== undefined) await disk.close(descriptor);
+  }
+}
 
 /** The same without other threads. */
 function hashSmall(file: DiskFile, content: Buffer, guard: Guard | undefined): string {

@@ -2,6 +2,7 @@ import type { Clock } from '../clock.js';
 import { type Existing, skipBeforeNs } from '../config/schema.js';
 import type { LiveInstrument, WaitingFile } from '../live.js';
 import { type FoundFile, filesOf } from '../model.js';
+import { formatDuration } from '../text.js';
 import { explainPermission } from './permissions.js';
 import { mergeRuns } from './runs.js';
 import type { Unmatched } from './scan.js';
@@ -71,6 +72,8 @@ type Wait =
   | ({ readonly for: 'quiet period' } & Progress)
   /** It is complete and will be read when a reader is free. */
   | { readonly for: 'reader' }
+  /** It keeps growing. `untilMs`: in monotonic time. */
+  | { readonly for: 'next update'; readonly untilMs: number }
   | { readonly for: 'retry'; readonly reason: string };
 
 const MAX_LISTED = 20;
@@ -149,6 +152,8 @@ function describeWait(wait: Wait, nowMs: number): string {
       return `cannot be read yet: ${wait.reason}`;
     case 'reader':
       return 'waiting to be read';
+    case 'next update':
+      return `it keeps growing: new lines are filed in ${formatDuration(Math.max(0, wait.untilMs - nowMs))}`;
   }
 }
 

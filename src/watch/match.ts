@@ -92,7 +92,7 @@ function compileRules(files: readonly string[], ignore: readonly string[]) {
 }
 
 const describe = (run: RunKind = 'file'): string =>
-  run === 'file' ? run : 'folder' in run ? run.folder : run.join.join(', ');
+  run === 'file' ? run : 'folder' in run ? run.folder : 'join' in run ? run.join.join(', ') : 'growing';
 
 function compile(pattern: string): Rule {
   // `s`: a name may contain a newline, and `**` compiles to dots.
@@ -136,7 +136,7 @@ export interface Grouping {
 
 /** Undefined if each file is a run. */
 export function createGrouping(kind: RunKind = 'file'): Grouping | undefined {
-  if (kind === 'file') return undefined;
+  if (kind === 'file' || 'growing' in kind) return undefined;
   return 'folder' in kind ? byFolder(kind.folder) : byStem(kind.join);
 }
 

@@ -25,7 +25,14 @@ interface RawFilesOptions {
 export interface RawFiles {
   /** Undefined if the files of this run are not attached. */
   begin(run: FoundFile): Promise<RawCopies | undefined>;
+  /** The plots of a growing file, which itself is not attached. Undefined if they are not either. */
+  beginPlots(): Promise<PlotCopies | undefined>;
 }
+
+/** The plots of a batch of lines, until its hand-over. */
+type PlotCopies = Pick<RawCopies, 'end'> & {
+  keep(file: IdentifiedFile, plot: PlotPicture): Promise<NewPlot>;
+};
 
 /** The copies of one run's files, until its hand-over. */
 export interface RawCopies {
@@ -49,14 +56,14 @@ type Copies = Pick<RawCopies, 'path' | 'copies' | 'end'> & {
 };
 
 export const createRawFiles = (options: RawFilesOptions): RawFiles => ({
+  async beginPlots() {
+    if (!options.isPlotted || !(await options.isWanted())) return undefined;
+    const { keep, handOver } = keepIn(options);
+    return { keep: (file, plot) => keepPlot(plot, file, keep, options), end: handOver };
+  },
   async begin(run) {
     if (!(await options.isWanted())) return undefined;
-    const kept: string[] = [];
-    const keep = async (place: Incoming, sha256: string): Promise<boolean> => {
-      const isKept = await options.spool.keep(place, sha256);
-      if (isKept) kept.push(sha256);
-      return isKept;
-    };
+    const { keep, handOver } = keepIn(options);
     const isArchive = filesOf(run).length > MAX_SINGLE;
     const copies = isArchive ? await copyArchive(run, keep, options) : await copyFiles(run, keep, options);
     return {
@@ -68,11 +75,25 @@ export const createRawFiles = (options: RawFilesOptions): RawFiles => ({
       },
       async end() {
         await copies.end();
-        for (const sha256 of kept) await options.spool.handedOver(sha256, () => options.isNeeded(sha256));
+        await handOver();
       },
     };
   },
 });
+
+/** Keeps copies in the spool, and after the hand-over removes those that no run needs. */
+function keepIn({ spool, isNeeded }: RawFilesOptions) {
+  const kept: string[] = [];
+  const keep: Keep = async (place, sha256) => {
+    const isKept = await spool.keep(place, sha256);
+    if (isKept) kept.push(sha256);
+    return isKept;
+  };
+  const handOver = async (): Promise<void> => {
+    for (const sha256 of kept) await spool.handedOver(sha256, () => isNeeded(sha256));
+  };
+  return { keep, handOver };
+}
 
 type Keep = (place: Incoming, sha256: string) => Promise<boolean>;
 

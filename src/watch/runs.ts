@@ -46,7 +46,7 @@ export function createRuns(options: RunsOptions): Runs {
       if (problem) throw problem;
     }
   }
-  if (kind === 'file' || !grouping) {
+  if (kind === 'file' || 'growing' in kind || !grouping) {
     return {
       group: (files) => [...files],
       stat: statFile,

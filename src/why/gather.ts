@@ -2,6 +2,7 @@ import { existsSync, lstatSync, statSync } from 'node:fs';
 import { dirname, join, relative, sep } from 'node:path';
 import { nextStep } from '../commands/jobs.js';
 import { type AccessRules, type Claim, type Instrument, journalOf, type LoadedConfig } from '../config/load.js';
+import { growingOf } from '../config/schema.js';
 import { explain, explainProblem, FileError } from '../errors.js';
 import { runWithContent } from '../evidence.js';
 import type { Job, JournalReader } from '../journal/reader.js';
@@ -99,8 +100,11 @@ async function readFile(path: string, { instruments }: LoadedConfig): Promise<Fi
     if (!stats.isFile()) return { state: 'unreadable', reason: 'it is neither a file nor a folder' };
     const stamp = stampOf(stats);
     const { size } = stamp;
-    const access = instruments.find(({ watch }) => pathInside(watch, path) !== undefined)?.access;
+    const owner = instruments.find(({ watch }) => pathInside(watch, path) !== undefined);
+    const access = owner?.access;
     const modifiedMs = Number(stamp.mtimeNs / 1_000_000n);
+    if (owner && growingOf(owner.run))
+      return { state: 'present', size, modifiedMs, sha256: undefined, unread: 'it keeps growing' };
     return { state: 'present', size, modifiedMs, ...(await hash({ path, location: path, ...stamp }, access)) };
   } catch (error) {
     return isAbsent(error) ? { state: 'absent' } : { state: 'unreadable', reason: reasonOf(error) };
@@ -133,8 +137,10 @@ async function searchJournal(
       sources: new Map<number, SettledSource[]>(),
       contentRun: undefined,
       isUntouched: false,
+      followed: undefined,
     };
   const owner = ownerOf(instruments);
+  const followed = owner && (await reader.followedAt(owner.name, path));
   const paths = [...new Set([path, owner?.partOf ?? path])];
   const entries = await Promise.all(paths.map(reader.filesAt));
   /** What the journal has about this path. An instrument can occur twice. */
@@ -156,18 +162,16 @@ async function searchJournal(
   );
   const stats = file.state === 'present' ? statSync(path, { bigint: true, throwIfNoEntry: false }) : undefined;
   const atPath = owner && stats ? await reader.atPath(owner.name, { path, ...stampOf(stats) }) : undefined;
-  /** `contentRun`: the run as which the daemon would recognise the content. `isUntouched`: as far as scans see. */
+  const isUntouched = atPath?.isUntouched === true && !atPath.isTouched;
   /** What became of the files of these runs. */
   const sources = new Map(
     await Promise.all([...jobs.keys()].map(async (id) => [id, await reader.sourcesOf(id)] as const)),
   );
-  return {
-    known,
-    runs,
-    sources,
-    contentRun: contentRun?.id,
-    isUntouched: atPath?.isUntouched === true && !atPath.isTouched,
-  };
+  /**
+   * `contentRun`: the run as which the daemon would recognise the content. `isUntouched`: as far as scans see.
+   * `followed`: a file that keeps growing.
+   */
+  return { known, runs, sources, contentRun: contentRun?.id, isUntouched, followed };
 }
 
 function toKnownRun(job: Job) {

@@ -1,3 +1,4 @@
+import { describeFollowed } from '../growth.js';
 import type { RunState } from '../model.js';
 import { describeSource, formatDuration, formatTime, plural } from '../text.js';
 import { uploadObstacle } from '../uploads.js';
@@ -49,7 +50,12 @@ export function conclude(evidence: Evidence) {
   return {
     path: evidence.path,
     ...explained,
-    findings: [...explained.findings, ...matchFindings(evidence), ...fileFindings(evidence, run)],
+    findings: [
+      ...explained.findings,
+      ...(evidence.followed ? [{ text: `the file keeps growing: ${describeFollowed(evidence.followed)}` }] : []),
+      ...matchFindings(evidence),
+      ...fileFindings(evidence, run),
+    ],
     run: run?.id,
     experiment: run?.experiment,
     address: run && addressOf(run, evidence),

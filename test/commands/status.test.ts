@@ -24,7 +24,7 @@ const status = (changes: Partial<Status> = {}): Status => ({
   live: someLive(),
   notebook: 'https://eln.example.org',
   listed: ['balance'],
-  overview: { instruments: [summary('balance', { done: 7 })], servers: [], uploads: [] },
+  overview: { instruments: [summary('balance', { done: 7 })], servers: [], uploads: [], growing: [] },
   usable: ['balance'],
   ...changes,
 });
@@ -51,6 +51,7 @@ test('everything that needs attention is shown with the command to run next', ()
     instruments: [summary('pH meter', { quarantined: 1, held: 2, queued: 3 }), summary('logger', {}, 120)],
     servers: [{ url: 'https://eln.example.org', dialect: undefined, halted: 'the journal is older', spares: [] }],
     uploads: [],
+    growing: [],
   };
   expect(needsAttention(status({ overview })).map(({ text, command }) => `${text}: ${command}`)).toEqual([
     'nothing is sent: the journal is older: labfeed recover',
@@ -65,7 +66,7 @@ test('everything that needs attention is shown with the command to run next', ()
 
 test('empty experiments that the next runs use are mentioned', () => {
   const server = { url: 'https://eln.example.org', dialect: undefined, halted: undefined, spares: [41, 43] };
-  const text = statusAsText(status({ overview: { instruments: [], servers: [server], uploads: [] } }), 80);
+  const text = statusAsText(status({ overview: { instruments: [], servers: [server], uploads: [], growing: [] } }), 80);
   expect(text).toMatch(/^spares +2 empty experiments created by labfeed, to be used by the next runs: 41, 43$/m);
 });
 
@@ -101,7 +102,12 @@ test('a halt is shown once, with its reason and the command that ends it, and no
     notebook: { url, gate: { kind: 'halted', reason: halted }, requests: [] },
     alarms: [{ kind: 'held', instrument: undefined, since: NOW, text: `nothing is sent to ${url}: ${halted}` }],
   });
-  const overview = { instruments: [], servers: [{ url, dialect: undefined, halted, spares: [] }], uploads: [] };
+  const overview = {
+    instruments: [],
+    servers: [{ url, dialect: undefined, halted, spares: [] }],
+    uploads: [],
+    growing: [],
+  };
   const text = statusAsText(status({ live, overview }), Number.POSITIVE_INFINITY);
   expect(text).toMatch(/^notebook .*: halted, nothing is sent \(see below\)$/m);
   expect(text.split(halted)).toHaveLength(2);
@@ -128,7 +134,7 @@ test('raw files that wait to be attached are shown, with what keeps them and wha
     { ...waiting, instrument: 'balance', server: 'https://old.example.org', files: 1 },
     { ...waiting, instrument: 'retired' },
   ];
-  const overview = { instruments: [], servers: [], uploads };
+  const overview = { instruments: [], servers: [], uploads, growing: [] };
   const live = someLive({ spool: { bytes: 9_000_000, maxBytes: 10_000_000_000 } });
   const text = statusAsText(status({ overview, live }), 80);
   expect(text).toMatch(

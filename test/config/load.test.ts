@@ -211,7 +211,7 @@ test('values that are not supported yet are refused', () => {
   e: { watch: ., source: { move: filed } }
 `);
   const stopped = config.problems.map(({ stops }) => typeof stops === 'object' && stops.instrument);
-  expect(stopped.toSorted()).toEqual(['b', 'd', 'e']);
+  expect(stopped.toSorted()).toEqual(['d', 'e']);
 });
 
 test('files are kept, deleted or moved to a folder that no instrument watches', () => {
@@ -246,7 +246,7 @@ test('files are kept, deleted or moved to a folder that no instrument watches', 
   ).toContain('mvoe');
 });
 
-test('a run is a file, a folder, folders that match a glob, or files with the same stem', () => {
+test('a run is a file, a folder, folders that match a glob, files with the same stem, or a growing file', () => {
   const run = (written: string) => {
     const { instruments, problems } = load(`${NOTEBOOK}instruments:\n  a: { watch: ., ${written} }\n`);
     return problems[0]?.message ?? instruments[0]?.run;
@@ -257,12 +257,20 @@ test('a run is a file, a folder, folders that match a glob, or files with the sa
   expect(run('run: { join: ["{stem}.csv", "raw/{stem}.bin"] }')).toEqual({
     join: ['{stem}.csv', 'raw/{stem}.bin'],
   });
-  expect(run('run: growing')).toMatch(/growing is not supported in this version/);
+  expect(run('run: growing')).toEqual({ growing: { per: 'file', everyMs: 600_000 } });
+  expect(run('run: { growing: { per: day, every: 1m } }')).toEqual({ growing: { per: 'day', everyMs: 60_000 } });
+  expect(run('run: { growing: { per: week } }')).toMatch(/expected file or day/);
+  expect(run('run: { growing: { every: 10ms } }')).toMatch(/expected a duration from 1s to 24h/);
+  expect(run('run: growing, parse: { format: json }')).toMatch(/only files of lines can be followed/);
+  expect(run('run: growing, source: delete')).toMatch(/a file that keeps growing is neither moved nor deleted/);
+  expect(run('run: growing, ready: { doneFile: "{name}.done" }')).toMatch(/a growing file has no done-file/);
   expect(run('run: flie')).toMatch(/expected file, folder, /);
   expect(run('run: { join: ["{stem}.csv"] }')).toMatch(/at least two file names/);
   expect(run('run: { join: ["a.csv", "{stem}.csv"] }')).toMatch(/one \{stem\} in it/);
   expect(run('run: { join: ["../{stem}.csv", "{stem}.csv"] }')).toMatch(/same folder/);
-  expect(run('run: { join: ["{stem}.a", "{stem}.b"], folder: x }')).toMatch(/expected either folder or join/);
+  expect(run('run: { join: ["{stem}.a", "{stem}.b"], folder: x }')).toMatch(
+    /expected either folder or join or growing/,
+  );
 });
 
 test('the keys main and also are only for runs of several files', () => {
@@ -275,7 +283,7 @@ test('the keys main and also are only for runs of several files', () => {
 });
 
 test('an instrument with an invalid run setting still claims its files', () => {
-  const { claims } = load(`${NOTEBOOK}instruments:\n  a: { watch: ., run: growing }\n`);
+  const { claims } = load(`${NOTEBOOK}instruments:\n  a: { watch: ., run: shrinking }\n`);
   expect(claims).toMatchObject([{ name: 'a', run: 'file' }]);
 });
 

@@ -23,6 +23,7 @@ const DONE: RunRow = {
   dueAt: 0,
   hasDraft: true,
   refiledAs: null,
+  grows: false,
 };
 
 const FACTS: Facts = {

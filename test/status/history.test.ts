@@ -14,6 +14,7 @@ const CHANGES: { readonly [Kind in Exclude<RunChange['kind'], 'describing'>]: Ex
   commentRevised: { kind: 'commentRevised', n: 2 },
   commentDropped: { kind: 'commentDropped', n: 3 },
   additionDropped: { kind: 'additionDropped' },
+  bodyKept: { kind: 'bodyKept', reason: 'somebody changed the body' },
   finished: { kind: 'finished' },
   postponed: {
     kind: 'postponed',
@@ -44,6 +45,7 @@ test('every step of a delivery is described in a sentence', () => {
     'Comment 2 updated',
     'Comment 3 removed: the file no longer contains it',
     'The body was left as it is, without plot or note: somebody changed it, or the notebook refused it',
+    'The experiment stays as it is, and only comments are added: somebody changed the body',
     'Filed: everything is in the notebook',
     'Postponed until 14:03:00: the notebook is down',
     'Held: somebody changed it',

@@ -48,11 +48,34 @@ async function add(...args) {
   return added;
 }
 
+/** Of a growing file: `appended` is the hand-over of a batch to the outbox, `flushed` the start of its delivery. */
+const growing =
+  (name, store) =>
+  async (...args) => {
+    if (kind === name && when === 'before' && --countdown === 0) process.kill(process.pid, 'SIGKILL');
+    const result = await store(...args);
+    if (kind === name && when === 'after' && --countdown === 0) process.kill(process.pid, 'SIGKILL');
+    return result;
+  };
+/** For these, RUN is how often it happens until then. */
+let countdown = Number(run);
+
 const { log, conceal, isSecretIn } = createLog({ level: 'info', pretty: false });
 const runtime = createRuntime({
   config,
   journal: {
     ...journal,
+    growing: {
+      ...journal.growing,
+      begin: growing('begun', journal.growing.begin),
+      save: growing('saved', journal.growing.save),
+    },
+    growths: {
+      ...journal.growths,
+      append: growing('appended', journal.growths.append),
+      flush: growing('flushed', journal.growths.flush),
+      tell: growing('told', journal.growths.tell),
+    },
     outbox: {
       ...journal.outbox,
       record: storing(journal.outbox.record),

@@ -40,8 +40,11 @@ export const startDaemon = (config: string, env: NodeJS.ProcessEnv = {}, uid?: n
 export interface CrashPoint {
   readonly when: 'before' | 'after';
   /** `uploaded 2`: that of its second file. `remembered`: between the hand-over to the outbox and intake's record of the file. */
-  readonly kind: RunChange['kind'] | UploadChange['kind'] | `uploaded ${number}` | 'remembered';
+  readonly kind: RunChange['kind'] | UploadChange['kind'] | `uploaded ${number}` | 'remembered' | GrowingRecord;
 }
+
+/** Records of a growing file: for these, the number of the run is how often they happen until then. */
+type GrowingRecord = 'begun' | 'saved' | 'appended' | 'flushed' | 'told';
 
 /** The same daemon, which kills itself at this point of one run. */
 export const startCrashing = (config: string, run: number, { when, kind }: CrashPoint): DaemonProcess =>

@@ -54,6 +54,7 @@ const about = (some: Partial<Evidence> = {}) =>
     path: PATH,
     now: NOW,
     isUntouched: false,
+    followed: undefined,
     file: PRESENT,
     instruments: [instrument()],
     known: [],

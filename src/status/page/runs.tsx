@@ -176,6 +176,7 @@ function RunHead({ job, servers }: { job: JobDetail; servers: Servers }) {
           ['File', job.paths.length > 0 ? <Lines lines={job.paths} /> : job.path || 'erased'],
           ['Afterwards', sourceLines(job).length > 0 ? <Lines lines={sourceLines(job)} /> : undefined],
           ['Size', formatBytes(job.size)],
+          ['Growing', job.growing],
           ['Modified', formatTime(job.modifiedMs)],
           ['SHA-256', <code>{job.sha256}</code>],
           ['Attempts', job.attempts > 0 ? String(job.attempts) : undefined],

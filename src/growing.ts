@@ -1,0 +1,387 @@
+import { posix } from 'node:path';
+import { explain } from './errors.js';
+import {
+  type Context,
+  createContext,
+  type FollowingDeps,
+  handOver,
+  readDays,
+  startAt,
+  takeLines,
+  tell,
+} from './growing-lines.js';
+import type { Generation } from './journal/growing.js';
+import type { DiskFile, FoundFile } from './model.js';
+import { plural } from './text.js';
+import {
+  beginAlike,
+  continues,
+  hasFiles,
+  type Look,
+  look,
+  type Replacement,
+  readBlocks,
+  readRest,
+  siblingsOf,
+  startOfLine,
+  tailOf,
+} from './watch/growing.js';
+import { FileBusyError } from './watch/identify.js';
+import { quietMsOf, statFile } from './watch/settle.js';
+
+/**
+ * The story of a file that keeps growing, from the folder to the outbox:
+ *
+ *   found → due → compared with what is known of it → new complete lines → parsed with its header → comments and body
+ *
+ * Record, act, record: a generation is in the journal before its first lines are handed over, and the outbox knows the
+ * end of each batch, so that lines which were handed over before a crash are not handed over again.
+ */
+export interface Following {
+  /** Takes the new lines of a file, when they are due. */
+  take(found: FoundFile, isBacklog: boolean): Promise<'gone' | 'skipped' | 'revised' | 'unchanged'>;
+  /** Reads files that were rotated to their end. */
+  finishRotated(): Promise<void>;
+}
+
+export function createFollowing(deps: FollowingDeps): Following {
+  const context = createContext(deps);
+  return {
+    take: (found, isBacklog) => follow(found, isBacklog, context),
+    finishRotated: () => context.looks.add(() => finishRotated(context)),
+  };
+}
+
+/** Due: complete lines are taken at most once per `every`. The file need not be quiet, and never may be. */
+async function follow(found: FoundFile, isBacklog: boolean, context: Context): ReturnType<Following['take']> {
+  const { instrument, growing, journal, activity, tried, looks, signal, clock } = context;
+  const known = await journal.growing.at(instrument.name, found.path);
+  const isRetried = known && !known.header && !tried.has(found.path);
+  const quietMs = Math.min(growing.everyMs, quietMsOf(instrument.ready));
+  // If the clock was ahead at the last look, the wait is not longer for it.
+  const leftMs = known?.lookedAt ? known.lookedAt + growing.everyMs - clock.now() : quietMs;
+  const waitMs = isRetried ? quietMs : Math.min(growing.everyMs, leftMs);
+  if (waitMs > 0) {
+    activity.waiting.update(found.path, { for: 'next update', untilMs: clock.monotonic() + waitMs });
+    await clock.sleep(waitMs, signal);
+  }
+  signal.throwIfAborted();
+  tried.add(found.path);
+  activity.waiting.update(found.path, { for: 'reader' });
+  return looks.add(async () => {
+    const file = await statFile(found);
+    if (file === 'absent') return 'gone';
+    if (file === 'no answer')
+      throw new FileBusyError('the disk or share does not respond', { where: { file: found.path } });
+    const generation = (await stillThere(file, context)) ?? (await generationOf(file, context));
+    if (!generation) return 'skipped';
+    const hasGrown = await readAll(generation, file, isBacklog, context);
+    return hasGrown ? 'revised' : 'unchanged';
+  });
+}
+
+/** A rotated file that was found there before. If another one took its place, it was rotated on. */
+async function stillThere(file: DiskFile, context: Context): Promise<Generation | undefined> {
+  const { instrument, journal, options } = context;
+  const known = await journal.growing.at(instrument.name, file.path);
+  if (known?.place !== file.path) return undefined;
+  const generation = await resume(known, context);
+  const seen = await look(file, followed(generation), options);
+  if (seen.kind !== 'other') return generation;
+  await followPlace(generation, file, context);
+  return undefined;
+}
+
+/** Looks for a rotated file that is no longer where it was. If it is not found, it gets no more lines. */
+async function followPlace(generation: Generation, file: DiskFile, context: Context): Promise<boolean> {
+  const { journal } = context;
+  const moved = await findMoved(generation, { ...file, path: generation.path, location: generation.path }, context);
+  if (moved && moved.path !== generation.place) {
+    await journal.growing.save({ ...generation, place: moved.path });
+    return true;
+  }
+  if (generation.state === 'rotated')
+    await tell(
+      generation,
+      `the file ${posix.basename(generation.place ?? generation.path)} is gone: lines that it got after the last look, if any, are not filed`,
+      true,
+      context,
+    );
+  await journal.growths.flush(generation.id);
+  await journal.growing.save({ ...generation, state: 'closed', place: undefined, note: 'it was rotated and is gone' });
+  return false;
+}
+
+/** The generation of a file: known, renamed from another path, or new. Undefined for a copy of another one. */
+async function generationOf(file: DiskFile, context: Context): Promise<Generation | undefined> {
+  const { instrument, journal, options, log } = context;
+  const { name } = instrument;
+  const known = await journal.growing.at(name, file.path);
+  if (known) return resume(known, context);
+  const alike = (await journal.growing.open(name)).filter((other) => mayBe(file, other));
+  for (const each of alike) {
+    const other = await resume(each, context);
+    if (!(await continues(file, other, options.guard))) continue;
+    if (await isStillAt(other, file)) {
+      log.warn({ file: file.path, of: other.path }, 'the file is a copy of one that is growing, skipping it');
+      await journal.intake.skip(name, [file]);
+      return undefined;
+    }
+    await tell(
+      other,
+      `the file ${posix.basename(other.path)} was renamed to ${posix.basename(file.path)}`,
+      false,
+      context,
+    );
+    const moved: Generation = { ...other, place: file.path, state: 'rotated' };
+    await journal.growing.save(moved);
+    return moved;
+  }
+  const skipped = await journal.growing.skippedSize(name, file.path);
+  const offset = skipped > 0 ? await startOfLine(file, skipped, options) : 0;
+  return journal.growing.begin({ ...(await startAt(file, offset, context)), base: 0, offset });
+}
+
+const mayBe = (file: DiskFile, { inode, path }: Generation): boolean =>
+  file.inode === inode ||
+  (posix.dirname(path) === posix.dirname(file.path) && posix.basename(file.path).startsWith(posix.parse(path).name));
+
+/** Whether the file that was followed still is where it was. */
+async function isStillAt({ path, place, inode, offset }: Generation, file: DiskFile): Promise<boolean> {
+  const now = await statFile({ ...file, path: place ?? path, location: place ?? path });
+  return typeof now === 'object' && now.inode === inode && now.inode !== file.inode && now.size >= offset;
+}
+
+/** Lines that were handed over before a crash are not read again. */
+async function resume(generation: Generation, { journal }: Context): Promise<Generation> {
+  const handed = await journal.growths.upto(generation.id);
+  if (!handed || handed.upto <= generation.offset) return generation;
+  const { upto: offset, lines, tail } = handed;
+  return { ...generation, offset, lines, tail };
+}
+
+/** However often a file is replaced while it is read, each look ends. */
+const MAX_REPLACED = 10;
+
+/** Takes all complete lines, batch by batch. Returns whether there were any. */
+async function readAll(from: Generation, file: DiskFile, isBacklog: boolean, context: Context): Promise<boolean> {
+  const { instrument, journal, options, signal, clock, wakeDelivery } = context;
+  let generation = from;
+  let hasGrown = false;
+  let stamp: DiskFile = file;
+  for (let replaced = 0; ; ) {
+    signal.throwIfAborted();
+    const seen = await look(file, followed(generation), options);
+    stamp = { ...file, ...seen.stamp };
+    if (seen.kind === 'other') {
+      // Of a rotated file, the next look finds out where it is.
+      if (generation.place !== undefined || ++replaced > MAX_REPLACED) break;
+      generation = await replace(generation, stamp, seen, context);
+      continue;
+    }
+    if (seen.kind === 'shorter') {
+      generation = await noteShorter(generation, seen, context);
+      break;
+    }
+    const step = await takeLines(generation, stamp, seen, isBacklog, context);
+    generation = step.generation;
+    hasGrown ||= step.hasGrown;
+    if (step.isDone) break;
+  }
+  if (await journal.growths.flush(generation.id)) wakeDelivery();
+  await journal.growing.save({ ...generation, lookedAt: clock.now() });
+  const [run] = await journal.growths.newest(generation.id);
+  if (run !== undefined) journal.intake.remember(instrument.name, stamp, { sha256: run, copy: '', isErased: false });
+  return hasGrown;
+}
+
+const followed = ({ inode, base, offset, head, tail, headerEnd, low }: Generation) => ({
+  ...{ inode, base, offset, head, tail, low, headerEnd: base + headerEnd },
+});
+
+async function noteShorter(
+  generation: Generation,
+  { low, stamp }: Extract<Look, { kind: 'shorter' }>,
+  context: Context,
+): Promise<Generation> {
+  const gone = generation.offset - stamp.size;
+  const note = `the file became shorter: the last ${plural(gone, 'byte')} of what was filed ${gone === 1 ? 'is' : 'are'} gone`;
+  if (generation.low === undefined) await tell(generation, `${note}; what was filed stays`, false, context);
+  return { ...generation, low, note };
+}
+
+const HOW: Readonly<Record<Replacement, string>> = {
+  replaced: 'was replaced by another file',
+  truncated: 'was truncated',
+  rewritten: 'was rewritten',
+};
+
+/**
+ * Other content took the place of what was followed. What was filed stays; lines that were not are read from where the
+ * old content is now, if it was renamed or copied; the new content is a run of its own.
+ */
+async function replace(
+  generation: Generation,
+  file: DiskFile,
+  { how, from }: Extract<Look, { kind: 'other' }>,
+  context: Context,
+): Promise<Generation> {
+  const { instrument, journal } = context;
+  const moved = from === 0 ? await findMoved(generation, file, context) : undefined;
+  const where = moved ? `, and is now ${posix.basename(moved.path)}` : '';
+  const lost = moved || from > 0 ? '' : '; lines that it got after the last look, if any, are not filed';
+  await tell(
+    generation,
+    `the file ${posix.basename(generation.path)} ${HOW[how]}${where}${lost}; what follows is another run`,
+    !moved,
+    context,
+  );
+  await journal.growths.flush(generation.id);
+  // In the journal before the generation is: after a crash, only what is there is read to its end.
+  const between = moved ? await beginBetween(generation, moved, file, context) : [];
+  await journal.growing.save({
+    ...generation,
+    ...(moved ? { state: 'rotated', place: moved.path } : { state: 'closed', place: generation.place }),
+    ...{ low: undefined, unfinished: 0, note: `it ${HOW[how]}${lost}` },
+  });
+  if (moved) await finish({ ...generation, state: 'rotated', place: moved.path }, context);
+  for (const each of between) await finish(each, context);
+  const { header, headerEnd, start } = generation;
+  const begun = await startAt(file, from, context);
+  const { path } = generation;
+  if (from === 0 || !header || !start) return journal.growing.begin({ ...begun, path, base: 0 });
+  // The file begins as before, so its header still describes the lines.
+  const nth = (await journal.growing.countAlike(generation, start)) + 1;
+  const kept = { header, headerEnd, start, nth, lines: generation.lines };
+  return journal.growing.begin({
+    ...begun,
+    ...kept,
+    instrument: instrument.name,
+    path,
+    base: generation.base,
+    offset: from,
+  });
+}
+
+/** Where the content of a generation is since it was rotated: renamed, or copied before the file was truncated. */
+async function findMoved(generation: Generation, file: DiskFile, { options }: Context): Promise<DiskFile | undefined> {
+  for (const sibling of await siblingsOf(file)) {
+    const isSame = sibling.inode === generation.inode && sibling.inode !== file.inode;
+    if (generation.offset === 0 ? isSame : await continues(sibling, generation, options.guard)) return sibling;
+  }
+  return undefined;
+}
+
+/**
+ * Generations that came and went between two looks: files beside it that are newer and have the same header. What begins
+ * with the same readings as another one is a copy.
+ */
+async function beginBetween(
+  before: Generation,
+  moved: DiskFile,
+  file: DiskFile,
+  context: Context,
+): Promise<Generation[]> {
+  const { journal, isOwn, options, log } = context;
+  const { header, headerEnd, instrument, path } = before;
+  if (!header || headerEnd === 0) return [];
+  const begun: Generation[] = [];
+  for (const sibling of (await siblingsOf(file)).reverse()) {
+    if (sibling.mtimeNs <= moved.mtimeNs || sibling.inode === moved.inode || isOwn(sibling.path)) continue;
+    if (await journal.growing.at(instrument, sibling.path)) continue;
+    const { head } = await readBlocks(sibling, headerEnd, options);
+    if (!Buffer.from(header.subarray(0, headerEnd)).equals(head)) {
+      log.warn({ file: sibling.path }, 'a file beside one that was rotated has another header: it is not read');
+      continue;
+    }
+    const others = await Promise.all([moved, file].map((one) => beginAlike(sibling, one, headerEnd, options.guard)));
+    if (others.includes(true)) continue;
+    const blocks = await readBlocks(sibling, 0, options);
+    const rotated = { instrument, path, place: sibling.path, state: 'rotated', base: 0, ...blocks } as const;
+    begun.push(await journal.growing.begin(rotated));
+  }
+  return begun;
+}
+
+const NO_FILE = { size: 0, mtimeNs: 0n, inode: 0n };
+
+/** Read to the end: nothing was added to a rotated file for so long. */
+const CLOSE_MS = 60_000;
+
+async function finishRotated(context: Context): Promise<void> {
+  const { instrument, journal, growing, signal, clock, log } = context;
+  for (const each of await journal.growing.open(instrument.name)) {
+    if (signal.aborted) return;
+    const generation = await resume(each, context);
+    try {
+      if (generation.state === 'open') await findRenamed(generation, context);
+      else if (clock.now() - generation.lookedAt >= Math.min(CLOSE_MS, growing.everyMs))
+        await finish(generation, context);
+    } catch (error) {
+      log.warn(
+        { file: generation.place ?? generation.path, reason: explain(error) },
+        'cannot read a rotated file yet, retrying',
+      );
+    }
+  }
+}
+
+/** A file can be renamed long before another one takes its place. */
+async function findRenamed(generation: Generation, context: Context): Promise<void> {
+  const { path } = generation;
+  const file: DiskFile = { ...NO_FILE, path, location: path };
+  if ((await statFile(file)) !== 'absent') return;
+  const moved = await findMoved(generation, file, context);
+  if (!moved) return;
+  await tell(
+    generation,
+    `the file ${posix.basename(path)} was renamed to ${posix.basename(moved.path)}`,
+    false,
+    context,
+  );
+  await finish({ ...generation, state: 'rotated', place: moved.path }, context);
+}
+
+/** Takes the last lines of a rotated file. If there were none, the generation ends, and an unfinished line is told. */
+async function finish(generation: Generation, context: Context): Promise<void> {
+  const { journal, options, clock } = context;
+  const { path, place = path } = generation;
+  const file = await statFile({ ...NO_FILE, path: place, location: place });
+  if (file === 'no answer') return;
+  const seen = file === 'absent' ? undefined : await look(file, followed(generation), options);
+  if (file === 'absent' || seen?.kind !== 'lines') {
+    // Not if the share is not mounted.
+    if (await hasFiles(posix.dirname(place)))
+      await followPlace(generation, { ...NO_FILE, path, location: path }, context);
+    return;
+  }
+  if (seen.bytes.length > 0) {
+    await journal.growing.save(generation);
+    await readAll(generation, file, false, context);
+    return;
+  }
+  const isQuiet = generation.lookedAt > 0 && clock.now() - Number(file.mtimeNs / 1_000_000n) >= CLOSE_MS;
+  if (!isQuiet) return journal.growing.save({ ...generation, lookedAt: clock.now(), unfinished: seen.unfinished });
+  const ended = await tellRest(generation, file, context);
+  await tell(ended, `the file ${posix.basename(place)} was read to its end`, true, context);
+  await journal.growths.flush(ended.id);
+  await journal.growing.save({ ...ended, state: 'closed', unfinished: 0, note: 'it was rotated and read to its end' });
+  context.wakeDelivery();
+}
+
+/** The last line of a file that gets no more: it may be half a reading, so it is told but not read. */
+async function tellRest(generation: Generation, file: DiskFile, context: Context): Promise<Generation> {
+  const rest = await readRest(file, generation.offset, context.options);
+  if (rest.toString('utf8').replace(/\0/g, '').trim() === '' || !generation.header) return generation;
+  const showsText = !context.isSecretIn(rest.toString('latin1'));
+  const task = { lines: rest, refused: 'the file ended before the line was finished', showsText };
+  const growth = await readDays(generation, file, task, context);
+  if (growth.kind !== 'parts') return generation;
+  await handOver(generation, file, { ...growth, bytes: rest.length }, rest, false, context);
+  return {
+    ...generation,
+    offset: generation.offset + rest.length,
+    lines: generation.lines + 1,
+    tail: tailOf(generation.tail, rest),
+  };
+}

@@ -1,0 +1,482 @@
+import { isUtf8 } from 'node:buffer';
+import { createHash } from 'node:crypto';
+import { FileError } from '../errors.js';
+import { isPlot } from '../map/plot.js';
+import { growingFingerprint } from '../markers.js';
+import { type Draft, type FileRecord, type IdentifiedFile, type PlotPicture, type Shape, shapeOf } from '../model.js';
+import { formatCount } from '../text.js';
+import { lineEndOf } from '../watch/growing.js';
+import { type Accumulation, accumulate, toPlotted, toRecord } from './accumulation.js';
+import type { Mapping } from './mapping.js';
+import { drawPicture, type SentError, sendError } from './reading.js';
+
+/** The lines of a growing file that its appended lines are parsed with. */
+interface Header {
+  /** The lines before the first reading, and some readings. */
+  readonly bytes: Uint8Array;
+  /** Where the first reading begins in it. */
+  readonly end: number;
+  /** The hash of the lines up to the first reading. */
+  readonly start: string;
+}
+
+/** `reason`: there is no reading in these lines, as far as they can be read. */
+export type FoundHeader =
+  | { readonly header: Header; readonly reason?: never }
+  | { readonly header?: never; readonly reason: SentError };
+
+/** How much of the beginning of a file may describe its readings. */
+export const MAX_LEAD_BYTES = 64 * 1024;
+const MAX_HEADER_BYTES = 16 * 1024;
+/** Enough readings to recognise a layout without a mapping. */
+const HEADER_ROWS = 20;
+
+export interface HeaderTask {
+  readonly path: string;
+  /** The first complete lines of the file. */
+  readonly lead: Uint8Array;
+  readonly encoding: string;
+  readonly minRows: number;
+}
+
+export interface GrowthTask {
+  readonly path: string;
+  /** After these lines. */
+  readonly size: number;
+  readonly mtimeNs: bigint;
+  readonly header: Header;
+  /** Whether the lines begin with the header. */
+  readonly isFirst: boolean;
+  /** Complete lines. */
+  readonly lines: Uint8Array;
+  /** The number of the first of them, from 1. */
+  readonly firstLine: number;
+  readonly encoding: string;
+  /** Whether there is no mapping, so that the layout is recognised each time. */
+  readonly isMeasured: boolean;
+  readonly per: 'file' | 'day';
+  /** For lines without a date of their own. */
+  readonly today: string;
+  /** See `growingFingerprint`. */
+  readonly nth: number;
+  /** The days that have a run, and what was accumulated for some of them, as JSON. */
+  readonly days: readonly string[];
+  readonly before: ReadonlyMap<string, string>;
+  readonly isPlotted: boolean;
+  /** Why the lines must not be filed, such as a secret in them. */
+  readonly refused?: string | undefined;
+  /** Whether people see the text of refused lines. */
+  readonly showsText?: boolean | undefined;
+}
+
+/** What new lines add to one run. */
+interface GrownPart {
+  /** Empty if all of the file is one run. */
+  readonly day: string;
+  readonly sha256: string;
+  readonly draft: Draft;
+  readonly rows: number;
+  readonly shape: Shape;
+  readonly accumulation: string;
+  readonly plot?: PlotPicture | undefined;
+}
+
+export type Growth =
+  | {
+      readonly kind: 'parts';
+      readonly parts: readonly GrownPart[];
+      /** How many of the bytes were used. */
+      readonly bytes: number;
+      readonly lines: number;
+      /** Whether other columns begin after these. */
+      readonly isBreak: boolean;
+      /** What people must know about these lines. */
+      readonly notes: readonly string[];
+    }
+  /** What was accumulated for these days is needed. */
+  | { readonly kind: 'wants'; readonly days: readonly string[] }
+  /** There are too many readings to tell their days. */
+  | { readonly kind: 'tooMany' }
+  | { readonly kind: 'failed'; readonly error: SentError };
+
+/** Among more lines, the first reading is not looked for. */
+const MAX_DESCRIBING = 300;
+
+/**
+ * Finds the first reading: the fewest lines that are read like the whole. Without a mapping, a layout is recognised from
+ * several readings: `minRows`.
+ */
+export async function findHeader(
+  { path, lead, encoding, minRows }: HeaderTask,
+  mapping: Pick<Mapping, 'parse'>,
+): Promise<FoundHeader> {
+  const lines = splitLines(lead, encoding);
+  const read = (n: number) => parseLines(path, lines.slice(0, n), mapping);
+  try {
+    const whole = await readMost(lines.length, read);
+    if (rowsIn(whole) < minRows) throw new FileError('the file has too few readings yet', { where: { file: path } });
+    const shape = JSON.stringify(shapeOf(whole));
+    for (let n = 1; n <= Math.min(lines.length, MAX_DESCRIBING); n++) {
+      const record = await read(n).catch(() => undefined);
+      if (record && rowsIn(record) > 0 && JSON.stringify(shapeOf(record)) === shape)
+        return { header: await makeHeader(lines, n, read) };
+    }
+    throw new FileError('the beginning of the file cannot be told from its readings', { where: { file: path } });
+  } catch (error) {
+    return { reason: sendError(error) };
+  }
+}
+
+/** A line that cannot be read must not keep those before it from being recognised. */
+async function readMost(lines: number, read: (n: number) => Promise<FileRecord>): Promise<FileRecord> {
+  try {
+    return await read(lines);
+  } catch (error) {
+    for (let n = lines >> 1; n > 0; n >>= 1) {
+      const record = await read(n).catch(() => undefined);
+      if (record && rowsIn(record) > 0) return record;
+    }
+    throw error;
+  }
+}
+
+async function makeHeader(
+  lines: readonly Uint8Array[],
+  n: number,
+  read: (n: number) => Promise<FileRecord>,
+): Promise<Header> {
+  const first = Buffer.concat(lines.slice(0, n));
+  const start = createHash('sha256').update(first).digest('hex');
+  const end = first.length - (lines[n - 1]?.length ?? 0);
+  const more = Buffer.concat(lines.slice(0, n + HEADER_ROWS));
+  const isReadable = more.length <= MAX_HEADER_BYTES && (await read(n + HEADER_ROWS).catch(() => undefined));
+  return { bytes: Uint8Array.from(isReadable ? more : first), end, start };
+}
+
+function splitLines(bytes: Uint8Array, encoding: string): Uint8Array[] {
+  const lineEnd = lineEndOf(bytes, encoding);
+  const lines: Uint8Array[] = [];
+  const [first = 0x0a, second] = lineEnd;
+  for (let from = 0; from < bytes.length; ) {
+    let at = bytes.indexOf(first, from);
+    if (second !== undefined)
+      while (at >= 0 && ((at - from) % 2 !== 0 || bytes[at + 1] !== second)) at = bytes.indexOf(first, at + 1);
+    const to = at < 0 ? bytes.length : at + lineEnd.length;
+    lines.push(bytes.subarray(from, to));
+    from = to;
+  }
+  return lines;
+}
+
+const parseLines = (
+  path: string,
+  lines: readonly Uint8Array[],
+  mapping: Pick<Mapping, 'parse'>,
+): Promise<FileRecord> => {
+  const content = Buffer.concat(lines);
+  const file = { path, location: path, size: content.length, mtimeNs: 0n, inode: 0n, sha256: '', content };
+  return mapping.parse(file);
+};
+
+const rowsIn = ({ tables }: FileRecord): number => tables.reduce((sum, { count }) => sum + count, 0);
+
+/** Reads new lines, and makes of them what is to be filed, by day if wanted. Never throws. */
+export async function readGrowth(task: GrowthTask, mapping: Mapping): Promise<Growth> {
+  try {
+    const read = task.refused === undefined ? await readNew(task, mapping) : refuseLines(task, task.refused);
+    if (read.record.tables.some(({ rows, count }) => rows.length < count)) return { kind: 'tooMany' };
+    const byDay = splitDays(read.record, task);
+    const wants = [...byDay.keys()].filter((day) => task.days.includes(day) && !task.before.has(day));
+    if (wants.length > 0) return { kind: 'wants', days: wants };
+    const parts: GrownPart[] = [];
+    for (const [n, [day, record]] of [...byDay].entries())
+      parts.push(await makePart(day, record, n === byDay.size - 1 ? read : { ...read, notes: [] }, task, mapping));
+    const { bytes, lines, isBreak, notes } = read;
+    return { kind: 'parts', parts, bytes, lines, isBreak, notes };
+  } catch (error) {
+    return { kind: 'failed', error: sendError(error) };
+  }
+}
+
+interface NewLines {
+  readonly record: FileRecord;
+  readonly bytes: number;
+  readonly lines: number;
+  readonly isBreak: boolean;
+  readonly notes: readonly string[];
+  readonly dates: FileRecord['dates'];
+}
+
+/** All lines are told about, and none is read. */
+function refuseLines({ lines, firstLine, encoding, showsText }: GrowthTask, reason: string): NewLines {
+  const all = splitLines(lines, encoding);
+  const count = all.length;
+  const text = showsText ? `\n  ${textOf(all[0], encoding).slice(0, MAX_SHOWN_CHARACTERS)}` : '';
+  return {
+    record: { meta: new Map(), tables: [], unread: [unreadLines(firstLine, firstLine + count - 1)] },
+    ...{ bytes: lines.length, lines: count, isBreak: false, dates: undefined },
+    notes: [`${rangeOf(firstLine, count)} not filed: ${reason}${text}`],
+  };
+}
+
+const unreadLines = (from: number, to: number) => ({ kind: 'unread', from, to }) as const;
+
+const rangeOf = (first: number, count: number): string =>
+  count === 1 ? `line ${formatCount(first)}` : `lines ${formatCount(first)}–${formatCount(first + count - 1)}`;
+
+/** After so many lines that cannot be read, the rest of a batch is not read either. */
+const MAX_BAD_LINES = 20;
+const MAX_SHOWN_CHARACTERS = 200;
+
+async function readNew(task: GrowthTask, mapping: Mapping): Promise<NewLines> {
+  const { header, isFirst, firstLine, encoding } = task;
+  const all = splitLines(task.lines, encoding);
+  // In a first batch, the header itself is among the lines.
+  const from = isFirst ? splitLines(task.lines.subarray(0, header.end), encoding).length : 0;
+  const again = findAgain(all, from, task);
+  const end = await findBreak(all, from, again, task, mapping);
+  const notes: string[] = again.size > 0 ? [describeAgain([...again], all, task)] : [];
+  const lines = all.slice(0, end).map((line, n) => cleanLine(line, firstLine + n, task, notes));
+  const bad = new Map<number, string>();
+  for (let usable = lines.length; ; ) {
+    const kept = lines.flatMap((line, n) => (again.has(n) || bad.has(n) || n >= usable ? [] : [{ line, n }]));
+    try {
+      const { record, before, dates } = await parseKept(kept, task, mapping);
+      for (const [n, reason] of bad) notes.push(describeBad(firstLine + n, textOf(all[n], encoding), reason));
+      const unread = [
+        ...record.unread.flatMap((each) => renumber(each, before, kept, firstLine)),
+        ...[...bad.keys()].map((n) => unreadLines(firstLine + n, firstLine + n)),
+        ...(usable < lines.length ? [unreadLines(firstLine + usable, firstLine + lines.length - 1)] : []),
+      ];
+      const bytes = all.slice(0, end).reduce((sum, line) => sum + line.length, 0);
+      return { record: { ...record, unread }, bytes, lines: end, isBreak: end < all.length, notes, dates };
+    } catch (error) {
+      const before = isFirst ? 0 : splitLines(header.bytes, encoding).length;
+      const place = error instanceof FileError ? kept[(error.where?.line ?? 0) - 1 - before] : undefined;
+      if (!(error instanceof FileError) || !place || (isFirst && place.n < from)) throw error;
+      if (bad.size < MAX_BAD_LINES) bad.set(place.n, error.message);
+      else {
+        const range = rangeOf(firstLine + place.n, usable - place.n);
+        notes.push(`${range} not read, because too many lines before could not be read: ${error.message}`);
+        usable = place.n;
+      }
+    }
+  }
+}
+
+/** `before`: how many lines of the header were parsed with these. */
+async function parseKept(
+  kept: readonly { readonly line: Uint8Array }[],
+  { path, header, isFirst, encoding, isMeasured }: GrowthTask,
+  mapping: Mapping,
+) {
+  const used = kept.map(({ line }) => line);
+  if (isFirst) {
+    const record = await parseLines(path, used, mapping);
+    return { record, before: 0, dates: record.dates };
+  }
+  const head = splitLines(header.bytes, encoding);
+  const known = await parseLines(path, head, mapping);
+  if (used.length === 0)
+    return { record: { ...known, tables: [], unread: [] }, before: head.length, dates: known.dates };
+  const record = await parseLines(path, [...head, ...used], mapping);
+  if (isMeasured && JSON.stringify(shapeOf(record)) !== JSON.stringify(shapeOf(known)))
+    throw new FileError('the lines have other columns than the file before', {
+      where: { file: path },
+      hint: 'add a mapping: `parse`',
+    });
+  return { record: without(record, known), before: head.length, dates: record.dates };
+}
+
+/** The same tables without the rows of the header. */
+function without(record: FileRecord, header: FileRecord): FileRecord {
+  return {
+    ...record,
+    tables: record.tables.map((table) => {
+      const known = header.tables.find(({ name }) => name === table.name)?.count ?? 0;
+      return { ...table, rows: table.rows.slice(known), count: table.count - known };
+    }),
+  };
+}
+
+type UnreadPart = FileRecord['unread'][number];
+
+/** The lines that were parsed are not all lines of the file. Those of the header were told about before. */
+function renumber(
+  each: UnreadPart,
+  before: number,
+  kept: readonly { readonly n: number }[],
+  firstLine: number,
+): UnreadPart[] {
+  if (each.from === undefined || each.to === undefined) return before > 0 ? [] : [each];
+  const [from, to] = [kept[Math.max(0, each.from - before - 1)], kept[each.to - before - 1]];
+  return from && to ? [{ ...each, from: firstLine + from.n, to: firstLine + to.n }] : [];
+}
+
+const textOf = (line: Uint8Array = new Uint8Array(), encoding: string): string => {
+  const name = lineEndOf(line, encoding).length === 2 ? 'utf-16le' : isUtf8(line) ? 'utf-8' : 'windows-1252';
+  return new TextDecoder(name)
+    .decode(line)
+    .replace(/[\0\ufeff]/g, '')
+    .trimEnd();
+};
+
+const describeBad = (number: number, text: string, reason: string): string =>
+  `line ${formatCount(number)} could not be read: ${reason}\n  ${text.slice(0, MAX_SHOWN_CHARACTERS)}`;
+
+/** The lines that repeat the header: a logger writes it again when it is restarted. */
+function findAgain(all: readonly Uint8Array[], from: number, { header, encoding }: GrowthTask): Set<number> {
+  const describing = splitLines(header.bytes.subarray(0, header.end), encoding)
+    .map((line) => textOf(line, encoding))
+    .filter((text) => text.trim() !== '');
+  const last = describing.at(-1);
+  const again = new Set<number>();
+  if (last === undefined) return again;
+  const known = new Set(describing);
+  const keys = new Set(describing.slice(0, -1).flatMap((text) => keyOf(text) ?? []));
+  for (let n = from; n < all.length; n++) {
+    if (textOf(all[n], encoding) !== last) continue;
+    again.add(n);
+    // The facts above it may have other values.
+    for (let above = n - 1; above >= from && again.size < all.length; above--) {
+      const text = textOf(all[above], encoding);
+      if (!known.has(text) && !keys.has(keyOf(text) ?? '')) break;
+      again.add(above);
+    }
+  }
+  return again;
+}
+
+const keyOf = (text: string): string | undefined => /^\s*([^:=]{1,80})[:=]/.exec(text)?.[1]?.trim();
+
+function describeAgain(again: number[], all: readonly Uint8Array[], { firstLine, encoding }: GrowthTask): string {
+  const [first = 0] = again.sort((a, b) => a - b);
+  const shown = again
+    .slice(0, MAX_BAD_LINES)
+    .map((n) => `  ${textOf(all[n], encoding).slice(0, MAX_SHOWN_CHARACTERS)}`);
+  return `the header comes again at line ${formatCount(firstLine + first)}\n${shown.join('\n')}`;
+}
+
+/** How many lines are read to find out whether they are a table of their own. */
+const MAX_TRIED_LINES = 200;
+/** A log of words has many lines without digits. */
+const MAX_TRIES = 20;
+
+/**
+ * The first line of another header, with other columns: what follows it is a run of its own. Without one, the number of
+ * lines. Only a line without digits can be one, in a file whose readings have digits.
+ */
+async function findBreak(
+  all: readonly Uint8Array[],
+  from: number,
+  again: ReadonlySet<number>,
+  { path, header, encoding }: GrowthTask,
+  mapping: Mapping,
+): Promise<number> {
+  const reading = textOf(splitLines(header.bytes.subarray(header.end), encoding)[0], encoding);
+  if (header.end === 0 || !/\d/.test(reading)) return all.length;
+  for (let n = from, tries = 0; n < all.length && tries < MAX_TRIES; n++) {
+    const line = all[n] ?? new Uint8Array();
+    if (again.has(n) || hasDigit(line) || textOf(line, encoding).trim() === '') continue;
+    tries += 1;
+    const tried = await parseLines(path, all.slice(n, n + MAX_TRIED_LINES), mapping).catch(() => undefined);
+    if (!tried || rowsIn(tried) === 0) continue;
+    const known = await parseLines(path, splitLines(header.bytes, encoding), mapping);
+    if (JSON.stringify(shapeOf(tried)) !== JSON.stringify(shapeOf(known))) return n;
+  }
+  return all.length;
+}
+
+const hasDigit = (line: Uint8Array): boolean => line.some((byte) => byte >= 0x30 && byte <= 0x39);
+
+const UTF8_MARK = Buffer.from([0xef, 0xbb, 0xbf]);
+const UTF16_MARK = Buffer.from([0xff, 0xfe]);
+
+/** What does not belong into the text of a line is left out or converted, and told. */
+function cleanLine(line: Uint8Array, number: number, { header, encoding }: GrowthTask, notes: string[]): Uint8Array {
+  if (lineEndOf(header.bytes, encoding).length === 2) return line;
+  const bytes = Buffer.from(line.buffer, line.byteOffset, line.byteLength);
+  const note = (what: string): void =>
+    void (notes.length < MAX_BAD_LINES && notes.push(`line ${formatCount(number)} ${what}`));
+  const hasMark = number > 1 && (bytes.includes(UTF8_MARK) || bytes.includes(UTF16_MARK));
+  if (hasMark) note('contains a byte order mark, which was left out');
+  if (bytes.includes(0)) note('contains NUL characters, which were left out');
+  if (encoding !== 'auto' || isUtf8(bytes) || !isUtf8(header.bytes)) return line;
+  note('is not in UTF-8 as the header is; it was read as windows-1252');
+  const text = new TextDecoder('windows-1252').decode(bytes);
+  return Buffer.from(hasMark ? text.replace('\u00ff\u00fe', '') : text, 'utf8');
+}
+
+const DAY = /^\d{4}-\d{2}-\d{2}(?!\d)/;
+
+/** The readings of each day, by their own dates. A reading without one belongs to the day of the one before it. */
+function splitDays(record: FileRecord, { per, today, days }: GrowthTask): Map<string, FileRecord> {
+  if (per === 'file') return new Map([['', record]]);
+  const rows = new Map<string, FileRecord['tables'][number][]>();
+  for (const table of record.tables) {
+    let day = today;
+    const split = new Map<string, (typeof table.rows)[number][]>();
+    for (const row of table.rows) {
+      day = dayOf(row) ?? day;
+      // A clock that is wrong must not file readings in the future.
+      const own = day > nextDay(today) ? today : day;
+      const same = split.get(own);
+      if (same) same.push(row);
+      else split.set(own, [row]);
+    }
+    for (const [own, some] of split)
+      rows.set(own, [...(rows.get(own) ?? []), { ...table, rows: some, count: some.length }]);
+  }
+  if (rows.size === 0) rows.set([...days].sort().at(-1) ?? today, []);
+  const sorted = [...rows].sort(([a], [b]) => (a < b ? -1 : 1));
+  return new Map(
+    sorted.map(([day, tables], n) => [
+      day,
+      { ...record, tables, unread: n === sorted.length - 1 ? record.unread : [] },
+    ]),
+  );
+}
+
+const dayOf = (row: readonly { readonly value: unknown }[]): string | undefined => {
+  const dated = row.find(({ value }) => typeof value === 'string' && DAY.test(value));
+  return dated && String(dated.value).slice(0, 10);
+};
+
+const nextDay = (day: string): string =>
+  new Date(Date.parse(`${day}T00:00:00Z`) + 86_400_000).toISOString().slice(0, 10);
+
+/** `read`: with the notes for this day. */
+async function makePart(
+  day: string,
+  record: FileRecord,
+  { lines, notes, dates }: NewLines,
+  task: GrowthTask,
+  mapping: Mapping,
+): Promise<GrownPart> {
+  const { path, size, mtimeNs, firstLine, header, nth, today } = task;
+  const known = task.before.get(day);
+  // Nothing is kept of a run that was erased.
+  const before = known ? (JSON.parse(known) as Accumulation) : undefined;
+  const rows = rowsIn(record);
+  const own = record.tables.map(({ rows: [first] }) => first && dayOf(first)).find((each) => each !== undefined);
+  const first = before?.day || day || (own !== undefined && own <= nextDay(today) ? own : today);
+  const sum = { ...accumulate(before, record), day: first };
+  const sha256 = growingFingerprint({ path, start: header.start, nth, day });
+  const file: IdentifiedFile = { path, location: path, size, mtimeNs, inode: 0n, sha256 };
+  const part = {
+    record: rows === 0 ? { ...record, meta: new Map() } : record,
+    ...{ day: first, isWhole: sum.isWhole, notes: notes.join('\n') },
+    lines: rangeOf(firstLine, lines),
+  };
+  const mapped = mapping.map(toRecord(sum, dates), file, Number(mtimeNs / 1_000_000n), part);
+  const isWhole = sum.isWhole && (rows === 0 || mapped.hasAllRows === true);
+  const accumulation = JSON.stringify({ ...sum, isWhole });
+  const { record: plotted, note } = toPlotted(sum);
+  const plot = task.isPlotted
+    ? await drawPicture(plotted, mapped, { choosePlot: (one) => noted(mapping.choosePlot(one), note) })
+    : undefined;
+  return { day, sha256, draft: mapped.draft, rows, shape: shapeOf(record), accumulation, plot };
+}
+
+const noted = (choice: ReturnType<Mapping['choosePlot']>, note: string | undefined) =>
+  note !== undefined && isPlot(choice) ? { ...choice, notes: [...choice.notes, note] } : choice;
