@@ -9,7 +9,7 @@ import { createLog, type Log } from '../../src/log.js';
 import type { Random } from '../support/random.js';
 import { overNetwork, TIMEOUT_MS } from './network.js';
 import type { SimulatedProcess } from './timeline.js';
-import { poisonedFile, rawFileOf, runOf, type Trace, type World } from './world.js';
+import { contentOf, poisonedFile, rawFileOf, runOf, type Trace, type World } from './world.js';
 
 /** One process: the real delivery and journal. */
 export interface SimulatedDaemon {
@@ -86,19 +86,25 @@ export async function startDaemon(world: World): Promise<SimulatedDaemon> {
   if (journal.notes.isBehind) await timeline.until(haltUntilRecovered(journal, process, random, hasFailed));
   delivery.start();
   if (world.events.has('lost')) takeNotes(journal.notes, process, world);
+  const isFile = world.changedFiles !== undefined;
   async function take(n: number, version: number): Promise<void> {
-    const { run, draft } = runOf(n, version, pc);
-    const found = world.withFiles ? { ...run, attachments: [rawFileOf(n, pc)] } : run;
+    const { run, draft } = runOf(n, version, pc, isFile);
+    const found = world.withFiles ? { ...run, attachments: [rawFileOf(n, pc, version, isFile)] } : run;
     // A run that could not be recorded is found again by the next scan.
     const add = () => journal.outbox.add(found, { draft }).catch(() => undefined);
-    while (!hasFailed() && !(await timeline.until(add())));
+    let added: Awaited<ReturnType<typeof add>>;
+    do added = await timeline.until(add());
+    while (!hasFailed() && !added);
+    // While the version before is being sent, the next one waits.
+    if (added && added.outcome !== 'busy') world.changedFiles?.delete(n);
     changed();
     delivery.wake();
   }
   return {
     async add(n) {
-      const { run } = runOf(n, 0, pc);
-      if ((await journal.outbox.match(run)).kind === 'new') await take(n, 0);
+      const version = isFile ? (world.remaps?.get(n) ?? 0) : 0;
+      const { kind } = await journal.outbox.match(runOf(n, version, pc, isFile).run);
+      if (kind === 'new' || kind === 'version') await take(n, version);
     },
     remap: take,
     wake: () => delivery.wake(),
@@ -144,9 +150,9 @@ const attachFiles = (changed: () => void): AttachOptions => ({
   instruments: { attached: ['balance'], dropped: [] },
   isPlotted: () => false,
   isSecretIn: () => false,
-  openSource: async ({ name }) => ({
+  openSource: async ({ sha256 }) => ({
     async *read() {
-      yield Buffer.from(name.replace(/\.csv$/, ''));
+      yield Buffer.from(contentOf(sha256));
     },
     close: async () => undefined,
   }),

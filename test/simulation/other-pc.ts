@@ -12,7 +12,15 @@ export function createOtherPc(first: World, database: ReusableDatabase) {
   const userid = random.chance(0.5) ? 3 : 1;
   if (userid === 1 && first.kind.keepsTitle === false) first.isShared = true;
   const pc = { runs: 'other', journal: '22222222', userid };
-  const world: World = { ...first, database, pc, remaps: undefined, poisoned: undefined, note: undefined };
+  const world: World = {
+    ...first,
+    database,
+    pc,
+    remaps: undefined,
+    changedFiles: undefined,
+    poisoned: undefined,
+    note: undefined,
+  };
   let daemon: SimulatedDaemon | undefined;
   let added = 0;
   let isRecovered = false;

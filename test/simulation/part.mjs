@@ -2,7 +2,9 @@
 const { createSimulation } = await import(process.argv[2]);
 const { simulate } = createSimulation();
 const redo = process.env['LABFEED_REDO'];
-const kindsOf = (seed) => (redo === 'odd' ? [seed % 2 === 1] : redo === undefined ? [false, true] : [redo === '1']);
+/** By their names in LABFEED_REDO. */
+const KINDS = [{ withRemaps: false }, { withRemaps: true }, { withVersions: true }];
+const kindsOf = (seed) => (redo === 'odd' ? [seed % 2] : redo === undefined ? [0, 1, 2] : [Number(redo)]);
 
 // Only the parent decides when to stop, after a whole part.
 for (const signal of ['SIGTERM', 'SIGINT']) process.on(signal, () => undefined);
@@ -12,9 +14,9 @@ process.on('message', async ({ from, to }) => {
     const failures = [];
     const before = process.cpuUsage();
     const kinds = kindsOf(seed);
-    for (const withRemaps of kinds) {
-      await simulate(seed, undefined, { withRemaps }).catch((error) => {
-        failures.push(`LABFEED_SEED=${seed} LABFEED_REDO=${Number(withRemaps)}: ${error.message}`);
+    for (const kind of kinds) {
+      await simulate(seed, undefined, KINDS[kind]).catch((error) => {
+        failures.push(`LABFEED_SEED=${seed} LABFEED_REDO=${kind}: ${error.message}`);
       });
     }
     // Let the event loop run between two histories.

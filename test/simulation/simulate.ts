@@ -98,11 +98,18 @@ async function runHistory(world: World, otherDatabase: ReusableDatabase): Promis
       await parkPoisoned(world, addHealthy);
       // After `recover`, the runs of a second PC are among ours.
       if (!(other && isRecovered)) await remapInLastProcess(daemon, world, users);
+      for (let time = 0; time < MAX_SCANS && world.changedFiles?.size; time++) {
+        await deliverRemaps(daemon, world);
+        await settle(world, daemon);
+      }
       daemon.kill();
     }
   }
   verify(other ? [world, other.world] : [world], users, added + (other?.added() ?? 0));
 }
+
+/** A version is taken by the first scan after the one before was sent. */
+const MAX_SCANS = 5;
 
 /** Usually some requests fail; sometimes all do, or the journal's disk is full. */
 function chooseFaults({ random }: World): Faults {
@@ -226,8 +233,10 @@ const hasUnknownRun = ({ notebook, database, pc }: World): boolean =>
   );
 
 /** Remaps that were requested while no process was running. */
-async function deliverRemaps(daemon: SimulatedDaemon, { database, remaps }: World): Promise<void> {
+async function deliverRemaps(daemon: SimulatedDaemon, { database, remaps, changedFiles }: World): Promise<void> {
   if (!remaps) return;
+  if (changedFiles) for (const n of [...changedFiles]) await daemon.remap(n, remaps.get(n) ?? 0);
+  if (changedFiles) return;
   const requested = database.prepare('SELECT run FROM remaps ORDER BY run').all() as { run: number }[];
   for (const { run } of requested) await daemon.remap(run - 1, remaps.get(run - 1) ?? 0);
 }

@@ -6,7 +6,8 @@ import type { Content } from './world.js';
 
 /**
  * LABFEED_SEED=n replays one history, LABFEED_SEEDS=a-b runs many, LABFEED_TRACE=1 prints every event.
- * LABFEED_REDO=1 runs only histories with remaps, LABFEED_REDO=0 only those without; LABFEED_FILES=1 runs only histories
+ * LABFEED_REDO=1 runs only histories with remaps, LABFEED_REDO=2 only those with versions of files, LABFEED_REDO=0 only
+ * those without either; LABFEED_FILES=1 runs only histories
  * with raw files, for every seed instead of every fourth.
  * LABFEED_EVENTS=poison,gaps: exactly these events of `events.ts` happen, in every history.
  */
@@ -28,13 +29,19 @@ function open() {
 
 const areFilesWanted = process.env['LABFEED_FILES'] === '1';
 
-const HISTORIES = [
-  { content: { withRemaps: false }, promise: 'every run is filed exactly once' },
+const HISTORIES: readonly { readonly redo: string; readonly content: Content; readonly promise: string }[] = [
+  { redo: '0', content: { withRemaps: false }, promise: 'every run is filed exactly once' },
   {
+    redo: '1',
     content: { withRemaps: true },
     promise: 'every run is filed exactly once, with its last remap unless a user changed it,',
   },
-].filter(({ content }) => !areFilesWanted && (wanted === undefined || wanted === String(Number(content.withRemaps))));
+  {
+    redo: '2',
+    content: { withVersions: true },
+    promise: 'every run is filed exactly once, with the last version of its file unless a user changed it,',
+  },
+].filter(({ redo }) => !areFilesWanted && (wanted === undefined || wanted === redo));
 
 /** Runs these histories until five have failed. `variables`: what a replay needs besides the seed. */
 async function simulateAll(seeds: readonly number[], contentOf: (seed: number) => Content, variables: string) {
@@ -56,10 +63,10 @@ async function simulateAll(seeds: readonly number[], contentOf: (seed: number) =
 
 const all = Array.from({ length: to - from + 1 }, (_, index) => from + index);
 
-for (const { content, promise } of HISTORIES) {
+for (const { redo, content, promise } of HISTORIES) {
   test(
     `${promise} in histories ${from} to ${to}`,
-    () => simulateAll(all, () => content, `LABFEED_REDO=${Number(content.withRemaps)}`),
+    () => simulateAll(all, () => content, `LABFEED_REDO=${redo}`),
     3_600_000,
   );
 }
@@ -69,7 +76,7 @@ test.runIf(wanted === undefined)(
   () =>
     simulateAll(
       all.filter((seed) => areFilesWanted || seed % 4 === 0),
-      (seed) => ({ withRemaps: seed % 8 === 0, withFiles: true }),
+      (seed) => ({ withRemaps: seed % 8 === 0, withVersions: seed % 8 === 4, withFiles: true }),
       'LABFEED_FILES=1',
     ),
   3_600_000,

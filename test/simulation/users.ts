@@ -98,13 +98,24 @@ export function createUsers(world: World, other?: Pick<World, 'database'>): User
 const highestIn = (database: World['database']): number =>
   (database.prepare('SELECT ifnull(max(experiment), 0) AS id FROM runs').get() as { id: number }).id;
 
-function createCommentUsers({ notebook, database, random, trace, remaps, timeline }: World) {
+function createCommentUsers({ notebook, database, random, trace, remaps, changedFiles, timeline }: World) {
   const changedComments = new Map<number, ChangedComment>();
+  const known = database.prepare('SELECT id FROM runs ORDER BY id');
   const done = database.prepare("SELECT id FROM runs WHERE step = 'done' AND parked IS NULL ORDER BY id");
   const posted = database.prepare(
     `SELECT run, n, comment, experiment FROM comments JOIN runs ON runs.id = run
        WHERE comment IS NOT NULL ORDER BY run, n`,
   );
+  /** Whatever their runs are doing. */
+  function changeFiles(): void {
+    for (const { id } of known.all() as { id: number }[]) {
+      if (!remaps || random.chance(0.4)) continue;
+      remaps.set(id - 1, (remaps.get(id - 1) ?? 0) + 1);
+      changedFiles?.add(id - 1);
+      trace?.(`the file of run ${id} changes`);
+    }
+  }
+
   return {
     changedComments,
     changeComment(): void {
@@ -121,12 +132,17 @@ function createCommentUsers({ notebook, database, random, trace, remaps, timelin
       trace?.(`user ${text === undefined ? 'deletes' : 'edits'} comment ${comment} of ${experiment}`);
     },
     requestRemaps(): void {
-      for (const { id } of done.all() as { id: number }[]) {
-        if (!remaps || random.chance(0.4)) continue;
-        if (!askRemap(database, id, runOf(id - 1).run.file.path, timeline.elapsedMs())) continue;
-        remaps.set(id - 1, (remaps.get(id - 1) ?? 0) + 1);
-        trace?.(`user requests a remap of run ${id}`);
-      }
+      if (changedFiles) changeFiles();
+      else requestRemapsOfDone();
     },
   };
+
+  function requestRemapsOfDone(): void {
+    for (const { id } of done.all() as { id: number }[]) {
+      if (!remaps || random.chance(0.4)) continue;
+      if (!askRemap(database, id, runOf(id - 1).run.file.path, timeline.elapsedMs())) continue;
+      remaps.set(id - 1, (remaps.get(id - 1) ?? 0) + 1);
+      trace?.(`user requests a remap of run ${id}`);
+    }
+  }
 }

@@ -115,7 +115,9 @@ function* verifyFiles({ notebook, database, withFiles, isLost, isRestored }: Wor
   for (const { title, experiment, sha256, state, upload, refused } of rows) {
     const entry = notebook.experiments.get(experiment);
     if (!entry || users.created.has(experiment)) continue;
-    const hashes = [...(entry.uploads?.values() ?? [])].map(({ hash }) => hash);
+    // Earlier versions are archived.
+    const shown = [...(entry.uploads?.values() ?? [])].filter(({ state: uploadState }) => uploadState === 1);
+    const hashes = shown.map(({ hash }) => hash);
     if (hashes.some((hash) => hash !== sha256)) yield `${title} has the file of another run`;
     if (hashes.length > 1) yield `the file of ${title} is attached ${hashes.length} times`;
     const isWanted = state === 'done' && refused === 0 && !isRestored;
@@ -143,10 +145,10 @@ function* verifyRun(
   n: number,
   ours: readonly FakeExperiment[],
   users: Users,
-  { remaps, pc, poisoned }: World,
+  { remaps, changedFiles, pc, poisoned }: World,
 ): Generator<string> {
   const version = remaps?.get(n) ?? 0;
-  const { draft } = runOf(n, version, pc);
+  const { draft } = runOf(n, version, pc, changedFiles !== undefined);
   const name = titleOf(n, 0, pc);
   if (row.title !== draft.title) yield `the journal has ${row.title} instead of ${draft.title}`;
   const titles = Array.from({ length: version + 1 }, (_, each) => titleOf(n, each, pc));

@@ -21,8 +21,10 @@ export interface World {
   /** How many write requests are in flight. */
   readonly network: { writes: number };
   readonly trace: Trace;
-  /** How often each run was remapped; undefined in histories without remaps. */
+  /** How often each run was remapped, or its file changed; undefined in histories without either. */
   readonly remaps: Map<number, number> | undefined;
+  /** Runs whose files have changed and were not read since; undefined in histories without versions. */
+  readonly changedFiles: Set<number> | undefined;
   /** Whether the raw files of runs are attached. */
   readonly withFiles: boolean;
   readonly events: Events;
@@ -101,6 +103,8 @@ const LAST_ID = 5;
 export interface Content {
   /** Users request remaps of done runs, and change comments. */
   readonly withRemaps?: boolean;
+  /** Instead of that, files change, and their experiments are updated. */
+  readonly withVersions?: boolean;
   /** Runs have raw files, which are attached. */
   readonly withFiles?: boolean;
 }
@@ -109,13 +113,15 @@ export function createWorld(
   seed: number,
   database: ReusableDatabase,
   trace: Trace,
-  { withRemaps = false, withFiles = false }: Content,
+  { withRemaps = false, withVersions = false, withFiles = false }: Content,
 ): World {
   const random = seeded(seed);
   const timeline = createTimeline(random);
   const chosen = KINDS[random.below(KINDS.length)] ?? KINDS[0];
   const kind = withFiles ? { dialect: 'elabftw' as const } : chosen;
-  const events = chooseEvents(seed);
+  // What a lost journal and a restored server know of versions is tested elsewhere.
+  const isExcluded = (name: string): boolean => withVersions && ['lost', 'restored', 'poison'].includes(name);
+  const events = new Map([...chooseEvents(seed)].filter(([name]) => !isExcluded(name)));
   return {
     random,
     timeline,
@@ -124,7 +130,8 @@ export function createWorld(
     kind,
     faults: { ofRequests: 0, ofWrites: 0 },
     network: { writes: 0 },
-    remaps: withRemaps ? new Map() : undefined,
+    remaps: withRemaps || withVersions ? new Map() : undefined,
+    changedFiles: withVersions ? new Set() : undefined,
     withFiles,
     events,
     conditions: new Set(),
@@ -147,19 +154,26 @@ export function createWorld(
 export const knowsTitles = ({ database }: World): boolean =>
   database.prepare('SELECT 1 FROM servers WHERE keeps_title IS NOT NULL').get() !== undefined;
 
+const contents = new Map<string, string>();
+export const contentOf = (hash: string): string => contents.get(hash) ?? '';
+
 const made = new Map<string, ReturnType<typeof makeRun>>();
 
 /** The n-th run of a PC and its draft. They are the same in every history, and hashes take time. */
-export function runOf(n: number, version = 0, pc: Pc = FIRST_PC): ReturnType<typeof makeRun> {
+export function runOf(n: number, version = 0, pc: Pc = FIRST_PC, isFile = false): ReturnType<typeof makeRun> {
   const title = titleOf(n, version, pc);
-  const run = made.get(title) ?? makeRun(n, version, pc);
-  made.set(title, run);
+  const key = isFile ? `${title} as a file` : title;
+  const run = made.get(key) ?? makeRun(n, version, pc, isFile);
+  made.set(key, run);
   return run;
 }
 
-function makeRun(n: number, version: number, pc: Pc) {
+/** `isFile`: versions have different content. Every fourth version is the first one again. */
+function makeRun(n: number, version: number, pc: Pc, isFile: boolean) {
   const name = titleOf(n, 0, pc);
-  const origin = originLine({ label: `balance ${name}.csv`, sha256: sha256(name), journal: pc.journal });
+  const content = isFile ? titleOf(n, version % 4, pc) : name;
+  contents.set(sha256(content), content);
+  const origin = originLine({ label: `balance ${name}.csv`, sha256: sha256(content), journal: pc.journal });
   const draft = { ...someDraft(name, commentsOf(n, version)), body: `<p>${name}</p><p>${origin}</p>` };
   const title = titleOf(n, version, pc);
   const again = {
@@ -168,12 +182,13 @@ function makeRun(n: number, version: number, pc: Pc) {
     body: version % 3 === 0 ? draft.body : `<p>${title}</p><p>${origin}</p>`,
     tags: ['balance', `version ${version}`],
   };
-  return { run: newRun(name), draft: version === 0 ? draft : { ...draft, ...again } };
+  const run = newRun(content, { path: `/data/${name}.csv`, ...(isFile && { revises: { last: undefined } }) });
+  return { run, draft: version === 0 ? draft : { ...draft, ...again } };
 }
 
-/** The raw file of a run. Its content is the run's name. */
-export function rawFileOf(n: number, pc: Pc): NewAttachment {
-  const { file } = runOf(n, 0, pc).run;
+/** The raw file of a run. Its content is the run's name, and that of a version its title. */
+export function rawFileOf(n: number, pc: Pc, version = 0, isFile = false): NewAttachment {
+  const { file } = runOf(n, version, pc, isFile).run;
   return { name: `${titleOf(n, 0, pc)}.csv`, path: file.path, sha256: file.sha256, size: file.size };
 }
 
