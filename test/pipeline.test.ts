@@ -195,7 +195,7 @@ describe('intake', () => {
     scene.write(['b.csv', weighing('x')]);
     await scene.scan();
     await scene.scan();
-    expect(await scene.journal.outbox.count()).toEqual({ pending: runs });
+    expect(await scene.journal.outbox.count()).toEqual({ queued: runs });
     expect(scene.wakeUps()).toBe(runs);
   });
 
@@ -208,7 +208,7 @@ describe('intake', () => {
     await start(scene);
     scene.write(['a.csv', weighing('other')], 'b.csv');
     await scene.scan();
-    expect(await scene.journal.outbox.count()).toEqual({ pending: runs });
+    expect(await scene.journal.outbox.count()).toEqual({ queued: runs });
   });
 
   test('a file that does not fit its mapping is quarantined, and delivery is not woken', async () => {
@@ -229,9 +229,9 @@ describe('intake', () => {
       truncateSync(join(scene.folder, `sparse${n}.csv`), 8 * 2 ** 40);
     }
     await start(scene);
-    expect(await scene.journal.outbox.count()).toEqual({ pending: 1, quarantined: 4 });
+    expect(await scene.journal.outbox.count()).toEqual({ queued: 1, quarantined: 4 });
     await scene.scan();
-    expect(await scene.journal.outbox.count()).toEqual({ pending: 1, quarantined: 4 });
+    expect(await scene.journal.outbox.count()).toEqual({ queued: 1, quarantined: 4 });
     expect(reads).toHaveBeenCalledTimes(5);
   });
 
@@ -249,7 +249,7 @@ describe('intake', () => {
     expect(await scene.journal.outbox.count()).toEqual({ quarantined: 1 });
     scene.write(large);
     await scene.scan();
-    expect(await scene.journal.outbox.count()).toEqual({ ignored: 1, pending: 1 });
+    expect(await scene.journal.outbox.count()).toEqual({ ignored: 1, queued: 1 });
   });
 
   test('a run that was too large is replaced when its file can be read', async () => {
@@ -259,7 +259,7 @@ describe('intake', () => {
     await outbox.add({ ...run, file: { ...run.file, sha256: standInFor(run.file) } }, { problem });
     await outbox.add(newRun('other'), { problem });
     await outbox.add(run, { draft: someDraft('large') });
-    expect(await outbox.count()).toEqual({ ignored: 1, quarantined: 1, pending: 1 });
+    expect(await outbox.count()).toEqual({ ignored: 1, quarantined: 1, queued: 1 });
   });
 
   test('a file that is rewritten with its size and time restored becomes a run; changed permissions file nothing', async () => {
@@ -273,14 +273,14 @@ describe('intake', () => {
     await scene.scan();
     await scene.scan();
     expect(hashed).toHaveBeenCalledTimes(1);
-    expect(await scene.journal.outbox.count()).toEqual({ pending: 1 });
+    expect(await scene.journal.outbox.count()).toEqual({ queued: 1 });
     const text = readFileSync(path, 'utf8');
     const changed = text.replace(/\d(?=\D*$)/, (digit) => String((Number(digit) + 1) % 10));
     expect([changed.length, changed === text]).toEqual([text.length, false]);
     writeFileSync(path, changed);
     utimesSync(path, atime, mtime);
     await scene.scan();
-    expect(await scene.journal.outbox.count()).toEqual({ pending: 2 });
+    expect(await scene.journal.outbox.count()).toEqual({ queued: 2 });
   });
 
   test('a link out of the folder is quarantined once, and read as soon as a file takes its place', async () => {
@@ -291,14 +291,14 @@ describe('intake', () => {
     symlinkSync(secret, join(scene.folder, 'link.csv'));
     await start(scene);
     await scene.scan();
-    expect(await scene.journal.outbox.count()).toEqual({ pending: 1, quarantined: 1 });
+    expect(await scene.journal.outbox.count()).toEqual({ queued: 1, quarantined: 1 });
     const reasons = scene.logged.filter(({ msg }) => msg === 'run quarantined').map((line) => JSON.stringify(line));
     expect(reasons).toEqual([expect.stringContaining(`a link out of the watched folder, to ${secret}`)]);
     expect(scene.logged.map(({ msg }) => msg)).not.toContain('cannot take the file yet, retrying');
     rmSync(join(scene.folder, 'link.csv'));
     scene.write('link.csv');
     await scene.scan();
-    expect(await scene.journal.outbox.count()).toEqual({ pending: 2, ignored: 1 });
+    expect(await scene.journal.outbox.count()).toEqual({ queued: 2, ignored: 1 });
   });
 
   test('a refused link is settled when a copy of a file that was filed before takes its place', async () => {
@@ -306,11 +306,11 @@ describe('intake', () => {
     scene.write('a.csv');
     symlinkSync('/etc/passwd', join(scene.folder, 'link.csv'));
     await start(scene);
-    expect(await scene.journal.outbox.count()).toEqual({ pending: 1, quarantined: 1 });
+    expect(await scene.journal.outbox.count()).toEqual({ queued: 1, quarantined: 1 });
     rmSync(join(scene.folder, 'link.csv'));
     scene.write(['link.csv', weighing('a.csv')]);
     await scene.scan();
-    expect(await scene.journal.outbox.count()).toEqual({ pending: 1, ignored: 1 });
+    expect(await scene.journal.outbox.count()).toEqual({ queued: 1, ignored: 1 });
   });
 
   test('a file that contains a secret of labfeed is quarantined without its content', async () => {
@@ -327,7 +327,7 @@ describe('intake', () => {
     await start(scene);
     scene.write(['b.csv', weighing('x', 'Mass (mg)')]);
     await scene.scan();
-    expect(await scene.journal.outbox.count()).toEqual({ pending: 1, held: 1 });
+    expect(await scene.journal.outbox.count()).toEqual({ queued: 1, held: 1 });
     expect(scene.wakeUps()).toBe(1);
   });
 
@@ -349,7 +349,7 @@ describe('intake', () => {
       { msg: 'cannot take the file yet, retrying', reason: 'disk full' },
       { msg: 'run queued' },
     ]);
-    expect(await scene.journal.outbox.count()).toEqual({ pending: 1 });
+    expect(await scene.journal.outbox.count()).toEqual({ queued: 1 });
   });
 
   test('a file that disappears before it has settled is forgotten', async () => {

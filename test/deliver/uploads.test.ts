@@ -613,7 +613,7 @@ test('all readings are filed if the raw file is refused, and a remap does not su
   const run = await fileBriefly(scene);
   faults.push(new NotebookError('request', 'Too Large', { status: 413 }));
   await attempt();
-  expect(await journal.outbox.count()).toEqual({ created: 1 });
+  expect(await journal.outbox.count()).toEqual({ sending: 1 });
   await deliver(await journal.outbox.load(run), context);
   expect(commentsIn(scene)).toEqual(ALL_ROWS);
   expect([...notebook.experiments.values()][0]?.body).toContain('The raw file a.csv is not attached');
