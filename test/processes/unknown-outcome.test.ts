@@ -71,7 +71,7 @@ test('SIGHUP while a creation is answered slowly files the run once, without a h
   // The old configuration waits for its requests, but only for some seconds.
   await daemon.logged('configuration reloaded', 60_000);
   await daemon.logged(
-    ({ msg, runs }) => msg === 'ready' && runs !== undefined && 'creating' in (runs as object),
+    ({ msg, runs }) => msg === 'ready' && runs !== undefined && 'sending' in (runs as object),
     60_000,
   );
   answer();
