@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 /**
- * Runs many seeds on all cores, without the test runner: `npm run simulate:many -- 1-1000000`. Every seed runs as two
- * kinds of history: without remaps (LABFEED_REDO=0) and with them (1). LABFEED_REDO=2 runs histories with versions of
- * files, LABFEED_REDO=odd one history per seed: odd seeds with remaps. Failures are printed with their seeds, and the others continue, even if a history does not end.
+ * Runs many seeds on all cores, without the test runner: `npm run simulate:many -- 1-1000000`. Every seed runs as three
+ * kinds of history: without remaps (LABFEED_REDO=0), with them (1), and with versions of files (2). LABFEED_REDO=odd runs
+ * one history per seed: odd seeds with remaps. Failures are printed with their seeds, and the others continue, even if a history does not end.
  * SIGTERM or SIGINT stops it; what was run until then is counted. Exits with 1 if a history has failed.
  */
 import { fork } from 'node:child_process';

@@ -4,7 +4,7 @@ import { isProvisional, markComment, markIn } from '../../src/markers.js';
 import type { Draft } from '../../src/model.js';
 import type { FakeExperiment } from '../support/fake-notebook.js';
 import { EDITED, type Users } from './users.js';
-import { commentsOf, runOf, titleOf, type World } from './world.js';
+import { commentsOf, runOf, titleOf, VERSIONS, type World } from './world.js';
 
 /** Where titles are dropped, nothing but the journal tells whose blank experiment it is. */
 const isUnrecognisable = ({ title, body }: FakeExperiment, { kind }: World): boolean =>
@@ -127,14 +127,15 @@ function* verifyFiles({ notebook, database, withFiles, isLost, isRestored }: Wor
 }
 
 /** An edited comment stays, and a deleted one is not posted again unless a version without it came in between. */
-function* verifyUserComments({ notebook, remaps }: World, { changedComments }: Users): Generator<string> {
+function* verifyUserComments({ notebook, remaps, changedFiles }: World, { changedComments }: Users): Generator<string> {
   for (const [id, { run, n, version, experiment, text }] of changedComments) {
     const comments = notebook.experiments.get(experiment)?.comments;
     if (!comments) continue;
     if (text !== undefined && comments.get(id) !== text) yield `a user's edit of comment ${id} was overwritten`;
     const marked = [...comments.values()].filter((other) => markIn(other)?.n === n);
     const versions = Array.from({ length: (remaps?.get(run) ?? 0) - version + 1 }, (_, v) => version + v);
-    const isWanted = versions.every((each) => commentsOf(run, each).length >= n);
+    const shown = changedFiles ? versions.map((each) => each % VERSIONS) : versions;
+    const isWanted = shown.every((each) => commentsOf(run, each).length >= n);
     if (text === undefined && isWanted && marked.length > 0)
       yield `comment ${id}, which a user deleted, was posted again`;
   }

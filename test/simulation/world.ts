@@ -161,17 +161,21 @@ const made = new Map<string, ReturnType<typeof makeRun>>();
 
 /** The n-th run of a PC and its draft. They are the same in every history, and hashes take time. */
 export function runOf(n: number, version = 0, pc: Pc = FIRST_PC, isFile = false): ReturnType<typeof makeRun> {
-  const title = titleOf(n, version, pc);
+  const shown = isFile ? version % VERSIONS : version;
+  const title = titleOf(n, shown, pc);
   const key = isFile ? `${title} as a file` : title;
-  const run = made.get(key) ?? makeRun(n, version, pc, isFile);
+  const run = made.get(key) ?? makeRun(n, shown, pc, isFile);
   made.set(key, run);
   return run;
 }
 
-/** `isFile`: versions have different content. Every fourth version is the first one again. */
+/** A file that has changed this often is as it was at first, and so is its draft. */
+export const VERSIONS = 4;
+
+/** `isFile`: versions have different content. */
 function makeRun(n: number, version: number, pc: Pc, isFile: boolean) {
   const name = titleOf(n, 0, pc);
-  const content = isFile ? titleOf(n, version % 4, pc) : name;
+  const content = isFile ? titleOf(n, version, pc) : name;
   contents.set(sha256(content), content);
   const origin = originLine({ label: `balance ${name}.csv`, sha256: sha256(content), journal: pc.journal });
   const draft = { ...someDraft(name, commentsOf(n, version)), body: `<p>${name}</p><p>${origin}</p>` };
