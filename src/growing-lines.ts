@@ -99,7 +99,7 @@ export async function takeLines(
 ): Promise<Step> {
   const { journal, clock } = context;
   const isBack = before.low !== undefined;
-  if (isBack) await tell(before, 'the file has the lines again that were gone', false, context);
+  if (isBack) await report(before, 'the file has the lines again that were gone', false, context);
   const looked = { ...before, unfinished: seen.unfinished, low: undefined, ...(isBack && { note: undefined }) };
   const generation = looked.header ? looked : await withHeader(looked, file, context);
   const done = (changes: Partial<Generation> = {}): Step => ({
@@ -129,7 +129,7 @@ export async function takeLines(
 /** Other columns begin in the same file: a run of its own. */
 async function beginOther(generation: Generation, file: DiskFile, context: Context): Promise<Generation> {
   const { journal } = context;
-  await tell(
+  await report(
     generation,
     `from line ${formatCount(generation.lines + 1)} on, the columns are others: what follows is another run`,
     true,
@@ -173,7 +173,7 @@ async function withHeader(generation: Generation, file: DiskFile, context: Conte
 
 type Parts = Extract<Growth, { kind: 'parts' }>;
 
-/** Reads a batch of lines. What cannot be read is told in the run; if there is none yet, it is quarantined. */
+/** Reads a batch of lines. Lines that cannot be read are reported with the run; if there is none yet, it is quarantined. */
 async function readBatch(
   generation: Generation,
   file: DiskFile,
@@ -196,8 +196,8 @@ async function readBatch(
     if (!(problem instanceof FileError)) throw problem ?? new Error('the lines were not read');
     const { days } = await context.journal.growths.runs(generation.id, []);
     if (days.length === 0) return { problem };
-    const told = await readDays(generation, file, { lines, refused: problem.message }, context);
-    if (told.kind === 'parts' && !findSecret(told, file, context)) return { growth: told };
+    const report = await readDays(generation, file, { lines, refused: problem.message }, context);
+    if (report.kind === 'parts' && !findSecret(report, file, context)) return { growth: report };
     return { problem };
   }
 }
@@ -319,7 +319,7 @@ async function refuse(generation: Generation, file: DiskFile, problem: FileError
   const { days } = await journal.growths.runs(generation.id, []);
   log.warn({ file: path, reason }, days.length > 0 ? 'cannot read lines of a growing file' : 'run quarantined');
   if (days.length > 0) {
-    await tell(
+    await report(
       generation,
       `lines after line ${formatCount(generation.lines)} are not filed: ${problem.message}`,
       false,
@@ -339,12 +339,12 @@ async function refuse(generation: Generation, file: DiskFile, problem: FileError
   return reason;
 }
 
-export async function tell(
+export async function report(
   generation: Generation,
   what: string,
   isEnd: boolean,
   { journal, log }: Context,
 ): Promise<void> {
   log.warn({ file: generation.path, what }, 'a growing file has changed');
-  await journal.growths.tell(generation.id, what, isEnd);
+  await journal.growths.report(generation.id, what, isEnd);
 }

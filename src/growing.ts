@@ -6,9 +6,9 @@ import {
   type FollowingDeps,
   handOver,
   readDays,
+  report,
   startAt,
   takeLines,
-  tell,
 } from './growing-lines.js';
 import type { Generation } from './journal/growing.js';
 import type { DiskFile, FoundFile } from './model.js';
@@ -101,7 +101,7 @@ async function followPlace(generation: Generation, file: DiskFile, context: Cont
     return true;
   }
   if (generation.state === 'rotated')
-    await tell(
+    await report(
       generation,
       `the file ${posix.basename(generation.place ?? generation.path)} is gone: lines that it got after the last look, if any, are not filed`,
       true,
@@ -127,7 +127,7 @@ async function generationOf(file: DiskFile, context: Context): Promise<Generatio
       await journal.intake.skip(name, [file]);
       return undefined;
     }
-    await tell(
+    await report(
       other,
       `the file ${posix.basename(other.path)} was renamed to ${posix.basename(file.path)}`,
       false,
@@ -206,7 +206,7 @@ async function noteShorter(
 ): Promise<Generation> {
   const gone = generation.offset - stamp.size;
   const note = `the file became shorter: the last ${plural(gone, 'byte')} of what was filed ${gone === 1 ? 'is' : 'are'} gone`;
-  if (generation.low === undefined) await tell(generation, `${note}; what was filed stays`, false, context);
+  if (generation.low === undefined) await report(generation, `${note}; what was filed stays`, false, context);
   return { ...generation, low, note };
 }
 
@@ -230,7 +230,7 @@ async function replace(
   const moved = from === 0 ? await findMoved(generation, file, context) : undefined;
   const where = moved ? `, and is now ${posix.basename(moved.path)}` : '';
   const lost = moved || from > 0 ? '' : '; lines that it got after the last look, if any, are not filed';
-  await tell(
+  await report(
     generation,
     `the file ${posix.basename(generation.path)} ${HOW[how]}${where}${lost}; what follows is another run`,
     !moved,
@@ -333,7 +333,7 @@ async function findRenamed(generation: Generation, context: Context): Promise<vo
   if ((await statFile(file)) !== 'absent') return;
   const moved = await findMoved(generation, file, context);
   if (!moved) return;
-  await tell(
+  await report(
     generation,
     `the file ${posix.basename(path)} was renamed to ${posix.basename(moved.path)}`,
     false,
@@ -342,7 +342,7 @@ async function findRenamed(generation: Generation, context: Context): Promise<vo
   await finish({ ...generation, state: 'rotated', place: moved.path }, context);
 }
 
-/** Takes the last lines of a rotated file. If there were none, the generation ends, and an unfinished line is told. */
+/** Takes the last lines of a rotated file. If there are none, the generation ends, and an unfinished line is reported. */
 async function finish(generation: Generation, context: Context): Promise<void> {
   const { journal, options, clock } = context;
   const { path, place = path } = generation;
@@ -363,13 +363,13 @@ async function finish(generation: Generation, context: Context): Promise<void> {
   const isQuiet = generation.lookedAt > 0 && clock.now() - Number(file.mtimeNs / 1_000_000n) >= CLOSE_MS;
   if (!isQuiet) return journal.growing.save({ ...generation, lookedAt: clock.now(), unfinished: seen.unfinished });
   const ended = await tellRest(generation, file, context);
-  await tell(ended, `the file ${posix.basename(place)} was read to its end`, true, context);
+  await report(ended, `the file ${posix.basename(place)} was read to its end`, true, context);
   await journal.growths.flush(ended.id);
   await journal.growing.save({ ...ended, state: 'closed', unfinished: 0, note: 'it was rotated and read to its end' });
   context.wakeDelivery();
 }
 
-/** The last line of a file that gets no more: it may be half a reading, so it is told but not read. */
+/** The last line of a file that gets no more lines: it may be half a reading, so it is reported but not read. */
 async function tellRest(generation: Generation, file: DiskFile, context: Context): Promise<Generation> {
   const rest = await readRest(file, generation.offset, context.options);
   if (rest.toString('utf8').replace(/\0/g, '').trim() === '' || !generation.header) return generation;

@@ -15,7 +15,7 @@ export interface Growths {
   /** What was appended may be delivered now, in one update of each run. */
   flush(generation: number): Promise<boolean>;
   /** Adds to the history of the newest run of a generation how its file changed; `isEnd`: it gets no more lines. */
-  tell(generation: number, what: string, isEnd: boolean): Promise<void>;
+  report(generation: number, what: string, isEnd: boolean): Promise<void>;
 }
 
 interface HandedOver {

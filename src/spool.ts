@@ -172,7 +172,7 @@ async function sync(path: string): Promise<void> {
   }
 }
 
-/** Receives the bytes of a file as they are hashed. A failure, such as a full disk, does not concern who hashes them. */
+/** Receives the bytes of a file as they are hashed. A failure, such as a full disk, does not stop the hashing. */
 export interface Copy {
   write(bytes: Uint8Array): Promise<void>;
 }

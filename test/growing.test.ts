@@ -180,7 +180,7 @@ test('a file that cannot be read at all is quarantined, and read again with a re
   expect(values(await scene.comments(2))).toEqual([1]);
 });
 
-test('a line that cannot be read is told, and those after it are filed', async () => {
+test('a line that cannot be read is reported, and those after it are filed', async () => {
   const scene = setUp();
   scene.append(HEADER + lines(1, 2));
   await scene.look();
@@ -195,7 +195,7 @@ test('a line that cannot be read is told, and those after it are filed', async (
   expect((await scene.journal.outbox.load(1)).draft.body).toContain('Not read: line 5.');
 });
 
-test('more bad lines than a batch may have are told together', async () => {
+test('more bad lines than a batch may have are reported together', async () => {
   const scene = setUp();
   scene.append(HEADER + lines(1, 2));
   await scene.look();
@@ -209,7 +209,7 @@ test('more bad lines than a batch may have are told together', async () => {
   expect(values(await scene.comments(1))).toEqual([1, 2, 3, 6]);
 });
 
-test('a header that comes again is told and skipped, whatever its facts', async () => {
+test('a header that comes again is reported and skipped, whatever its facts', async () => {
   const scene = setUp({ mapping: `parse: { delimiter: ',', meta: { separator: ':' }, table: { header: /^Time/ } }` });
   scene.append(`Started: 08:00\n${HEADER}${at(1)}`);
   await scene.look();
@@ -239,7 +239,7 @@ test('other columns in the middle of the file begin another run', async () => {
 test.each([
   ['NUL characters', Buffer.from('2026-03-04 00:02,\0\u00002.5\n'), /line 3 contains NUL/],
   ['a byte order mark', Buffer.from('\ufeff2026-03-04 00:02,2.5\n'), /line 3 contains a byte order mark/],
-])('%s in the middle are left out and told', async (_, line, note) => {
+])('%s in the middle are left out and reported', async (_, line, note) => {
   const scene = setUp();
   scene.append(HEADER + at(1));
   await scene.look();
@@ -250,7 +250,7 @@ test.each([
   expect(texts.at(-1)).toMatch(note);
 });
 
-test('a line in another encoding is converted and told, and the header stays as it is', async () => {
+test('a line in another encoding is converted and reported, and the header stays as it is', async () => {
   const scene = setUp({ mapping: `parse: { delimiter: ',', table: {} }` });
   scene.append('Place,T (°C)\nlab,1.5\n');
   await scene.look();
@@ -276,7 +276,7 @@ test('a file in UTF-16 is followed by its lines', async () => {
   expect(values(await scene.comments(1))).toEqual([1, 2, 3, 4]);
 });
 
-test('a file that shrinks by one byte is told, and continues when it is whole again', async () => {
+test('a file that shrinks by one byte is reported, and continues when it is whole again', async () => {
   const scene = setUp();
   scene.append(HEADER + lines(1, 3));
   await scene.look();
@@ -316,7 +316,7 @@ test('a file that is rewritten in place begins another run', async () => {
   expect((await scene.history(1)).join('\n')).toMatch(/temp.csv was rewritten/);
 });
 
-test('an unfinished line of a rotated file is told when the file is complete', async () => {
+test('an unfinished line of a rotated file is reported when the file is complete', async () => {
   const scene = setUp();
   scene.append(HEADER + lines(1, 2));
   await scene.look();
@@ -516,7 +516,7 @@ test('a secret in a line reaches neither the journal nor the notebook', async ()
   expect(texts.join('\n')).not.toContain(SECRET);
 });
 
-test('without a mapping, a file is read as its first readings, and other columns are told', async () => {
+test('without a mapping, a file is read as its first readings, and other columns are reported', async () => {
   const scene = setUp({ mapping: 'attach: never' });
   scene.append(HEADER + lines(1, 5));
   await scene.look();

@@ -180,7 +180,7 @@ async function runTests(name: string | undefined, options: TryOptions): Promise<
   printTests(usable, await runGoldenTests(usable, { clock: systemClock }), options.json);
   if (name !== undefined) return;
   const broken = config.problems.filter(({ stops }) => stops !== 'daemon');
-  // Mistakes that stop the daemon do not concern mappings, unless nothing could be read.
+  // A mistake that stops the daemon does not affect mappings, unless nothing could be read.
   const unread = named.length + broken.length === 0 ? config.problems : [];
   const problems = [...broken, ...unread, ...named.flatMap(checkMapping)];
   if (problems.length > 0) throw new ConfigError(problems);

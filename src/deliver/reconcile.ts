@@ -302,7 +302,7 @@ async function adopt(
     const isUnread = dependsOn(creation, pass.reader.unreadable);
     if (unseen > 0 && (pass.late.has(run) || isUnread)) {
       withheld.add(run);
-      // An entry may be unreadable for ever, while new ids move the window past what was found.
+      // An entry may stay unreadable, while new ids move the window past what was found.
       if (isTitled && !pass.late.has(run)) for (const id of candidates) await context.server.addSpare(id, reference);
       continue;
     }

@@ -21,7 +21,7 @@ export const createGrowths = (store: Store): Growths => ({
         ORDER BY growths.upto DESC, day DESC LIMIT 1`,
   append: (batch) => store.apply(() => append(store, batch, store.now())),
   flush: (generation) => store.apply(() => flush(store.db, generation)),
-  tell: (generation, what, isEnd) => store.apply(() => tell(store.db, generation, what, isEnd, store.now())),
+  report: (generation, what, isEnd) => store.apply(() => report(store.db, generation, what, isEnd, store.now())),
 });
 
 /** What was accumulated is a few hundred kilobytes for each day. */
@@ -189,7 +189,7 @@ export function keepBody(db: Connection, run: number): void {
   db.run`UPDATE runs SET step = 'described' WHERE id = ${run}`;
 }
 
-function tell(db: Connection, generation: number, what: string, isEnd: boolean, at: number): void {
+function report(db: Connection, generation: number, what: string, isEnd: boolean, at: number): void {
   const run = db.value<number>`SELECT max(run) FROM growths WHERE generation = ${generation}`;
   if (run === undefined) return;
   addHistory(db, run, at, 'fileChanged', { reason: what });

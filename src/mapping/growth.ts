@@ -121,7 +121,9 @@ export async function findHeader(
       if (record && rowsIn(record) > 0 && JSON.stringify(shapeOf(record)) === shape)
         return { header: await makeHeader(lines, n, read) };
     }
-    throw new FileError('the beginning of the file cannot be told from its readings', { where: { file: path } });
+    throw new FileError('labfeed cannot see where the header of the file ends and its readings begin', {
+      where: { file: path },
+    });
   } catch (error) {
     return { reason: sendError(error) };
   }
@@ -207,7 +209,7 @@ interface NewLines {
   readonly dates: FileRecord['dates'];
 }
 
-/** All lines are told about, and none is read. */
+/** Reports all lines and reads none. */
 function refuseLines({ lines, firstLine, encoding, showsText }: GrowthTask, reason: string): NewLines {
   const all = splitLines(lines, encoding);
   const count = all.length;
@@ -301,7 +303,7 @@ function without(record: FileRecord, header: FileRecord): FileRecord {
 
 type UnreadPart = FileRecord['unread'][number];
 
-/** The lines that were parsed are not all lines of the file. Those of the header were told about before. */
+/** The lines that were parsed are not all lines of the file. Those of the header were reported before. */
 function renumber(
   each: UnreadPart,
   before: number,
@@ -392,7 +394,7 @@ const hasDigit = (line: Uint8Array): boolean => line.some((byte) => byte >= 0x30
 const UTF8_MARK = Buffer.from([0xef, 0xbb, 0xbf]);
 const UTF16_MARK = Buffer.from([0xff, 0xfe]);
 
-/** What does not belong into the text of a line is left out or converted, and told. */
+/** Leaves out or converts what does not belong in a line of text, and reports it. */
 function cleanLine(line: Uint8Array, number: number, { header, encoding }: GrowthTask, notes: string[]): Uint8Array {
   if (lineEndOf(header.bytes, encoding).length === 2) return line;
   const bytes = Buffer.from(line.buffer, line.byteOffset, line.byteLength);

@@ -78,7 +78,7 @@ export async function readRun(
   }
 }
 
-/** The same record always gives the same bytes. A plot that cannot be drawn does not concern the run. */
+/** The same record always gives the same bytes. The run is filed even if its plot cannot be drawn. */
 export async function drawPicture(
   record: FileRecord,
   { plotAt }: Pick<Mapped, 'plotAt'>,

@@ -100,7 +100,7 @@ type Keep = (place: Incoming, sha256: string) => Promise<boolean>;
 /** Longer names are cut: the notebook takes at most 255 characters. */
 const MAX_STEM = 200;
 
-/** A plot that cannot be kept does not concern the run. */
+/** The run is filed even if its plot cannot be kept. */
 async function keepPlot(
   plot: PlotPicture,
   { path }: IdentifiedFile,

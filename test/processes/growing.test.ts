@@ -110,7 +110,7 @@ test.each(DIALECTS)(
       [DAY, values(1, 5)],
       [DAY, values(11, 12)],
     ]);
-    await told(daemon, /the file temp.csv was replaced by another file, and is now temp.csv.1/);
+    await reported(daemon, /the file temp.csv was replaced by another file, and is now temp.csv.1/);
     expect(await daemon.stop()).toBe(0);
   },
 );
@@ -130,7 +130,7 @@ test.each(DIALECTS)(
       [DAY, values(1, 11)],
       [DAY, values(21, 22)],
     ]);
-    await told(daemon, /the file temp.csv was truncated, and is now temp.csv.1/);
+    await reported(daemon, /the file temp.csv was truncated, and is now temp.csv.1/);
     expect(await daemon.stop()).toBe(0);
   },
 );
@@ -190,7 +190,7 @@ test.each(DIALECTS)('what somebody changed in the experiment stays, and comments
   expect(stdout).toMatch(/^growing .*somebody changed the experiment, so only comments are added/m);
 });
 
-const told = (daemon: DaemonProcess, what: RegExp) => daemon.logged((line) => what.test(String(line['what'])));
+const reported = (daemon: DaemonProcess, what: RegExp) => daemon.logged((line) => what.test(String(line['what'])));
 
 /** Appends a line every now and then until the process has died, then a few more. Returns the number of the last one. */
 async function growUntilDead(scene: Scene, daemon: DaemonProcess, from: number): Promise<number> {
@@ -253,7 +253,7 @@ test.each(DIALECTS)(
         renameSync(scene.log, `${scene.log}.1`);
         scene.append(HEADER + lines(11, 12));
       }
-      const dying = startCrashing(scene.site.config, count, { when, kind: count === 1 ? 'told' : 'appended' });
+      const dying = startCrashing(scene.site.config, count, { when, kind: count === 1 ? 'reported' : 'appended' });
       await Promise.race([
         dying.ended,
         shown(

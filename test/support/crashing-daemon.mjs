@@ -74,7 +74,7 @@ const runtime = createRuntime({
       ...journal.growths,
       append: growing('appended', journal.growths.append),
       flush: growing('flushed', journal.growths.flush),
-      tell: growing('told', journal.growths.tell),
+      report: growing('reported', journal.growths.report),
     },
     outbox: {
       ...journal.outbox,
