@@ -225,11 +225,13 @@ async function readWindows(
       const other = open.find((creation) => isRenamed(id, record, creation, context));
       const matches = reference === undefined ? other && renamed.get(other.run) : titled.get(reference);
       if (matches) matches.push(id);
+      // The server keeps titles by now, or a run has used what another run left behind.
+      else if (await keepStray(id, record, context.server)) continue;
       else if (isCandidate(record, facts)) blank.push(id);
       else if (facts.keepsTitle === false && facts.owner !== undefined && ownerOf(record) === facts.owner)
         isShared = true;
       // Until it is known whether titles are kept, our experiments cannot be recognised.
-      else if (facts.keepsTitle !== undefined && reference === undefined) context.unknown.window.foreign.add(id);
+      else if (facts.keepsTitle !== undefined) context.unknown.window.foreign.add(id);
     }
   };
   const floors = open.map(({ floor }) => floor);

@@ -38,6 +38,9 @@ const placedRow = z.object({
   experiment: z.number(),
   /** Whether there is a draft. */
   drafted: z.number().transform((count) => count > 0),
+  /** When it got its experiment and when it filled it in, as places in the history: clocks are set back. */
+  createdAs: z.number().nullable(),
+  describedAs: z.number().nullable(),
 });
 
 const UNFINISHED = '`labfeed recover` was interrupted: run it again to continue where it stopped';
@@ -55,7 +58,9 @@ export function createRecovery(store: Store) {
   const placed = (condition: ReturnType<typeof part>): PlacedRun[] => {
     const rows = db.rows`
       SELECT id, reference, instrument, sha256, experiment, (SELECT count(*) FROM drafts
-        WHERE run = runs.id) AS drafted FROM runs WHERE ${condition}`;
+        WHERE run = runs.id) AS drafted, (SELECT max(id) FROM history WHERE run = runs.id AND event = 'created')
+        AS createdAs, (SELECT max(id) FROM history WHERE run = runs.id AND event = 'described') AS describedAs
+        FROM runs WHERE ${condition}`;
     return parseRows(placedRow, rows);
   };
   return {
@@ -98,11 +103,14 @@ export function createRecovery(store: Store) {
       placed(part`server = ${server} AND experiment < ${experiment} ORDER BY experiment DESC LIMIT 1`)[0],
     /**
      * Runs below this experiment that changed since its run was added: the restored server may have an unfinished state.
-     * When a recovered run was added is not known, but it was after the runs below it.
+     * When a recovered run was added is not known, but it was after the runs below it. Clocks are set back, so the order
+     * of the history counts as well.
      */
     changedSince: async (server: string, experiment: number) =>
-      placed(part`server = ${server} AND experiment < ${experiment} AND updated_at >= ifnull((SELECT added_at FROM runs
+      placed(part`server = ${server} AND experiment < ${experiment} AND (updated_at >= ifnull((SELECT added_at FROM runs
         WHERE server = ${server} AND experiment <= ${experiment} AND modified_ms > 0 ORDER BY experiment DESC LIMIT 1), 0)
+        OR (SELECT max(id) FROM history WHERE run = runs.id) > (SELECT min(history.id) FROM history JOIN runs AS newest
+        ON newest.id = history.run WHERE newest.server = ${server} AND newest.experiment = ${experiment}))
         ORDER BY experiment DESC`),
     /** Its experiment is gone: the id is free for others, and the run is held. */
     release: (run: PlacedRun) => commit(() => release(db, run, now())),

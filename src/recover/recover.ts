@@ -278,16 +278,26 @@ async function reconcileRestored(restoredFrom: number, result: Recovered, deps: 
     else if (outcome !== 'unchanged') result[outcome].push(run.id);
     return outcome;
   };
-  for (const run of await journal.recovery.placedFrom(server, restoredFrom)) await reconcile(run, false);
+  const present: PlacedRun[] = [];
+  let last: PlacedRun | undefined;
+  for (const run of await journal.recovery.placedFrom(server, restoredFrom)) {
+    // Spares are filled in late. If an experiment above is still there although it was created before this one was filled
+    // in, the restored state was saved in between, and this id is the run's.
+    const newer = present.find(({ createdAs }) => (createdAs ?? Number.MAX_VALUE) < (run.describedAs ?? 0));
+    const outcome = await reconcile(run, newer !== undefined);
+    if (outcome !== 'gone') present.push(run);
+    if (outcome !== 'unchanged') last ??= newer;
+  }
   let lowest = restoredFrom;
-  let last = await journal.recovery.placedBelow(server, lowest);
-  while (last !== undefined && (await reconcile(last, false)) === 'gone') {
-    lowest = last.experiment;
-    last = await journal.recovery.placedBelow(server, lowest);
+  while (last === undefined) {
+    const below: PlacedRun | undefined = await journal.recovery.placedBelow(server, lowest);
+    if (below === undefined) break;
+    if ((await reconcile(below, false)) === 'gone') lowest = below.experiment;
+    else last = below;
   }
   // The older state was saved after this run was added: only what has changed since then can be unfinished there.
   const suspects = last ? await journal.recovery.changedSince(server, last.experiment) : [];
-  for (const run of suspects) await reconcile(run, true);
+  for (const run of suspects) if (run.experiment < restoredFrom) await reconcile(run, true);
   for (const { experiment, reference } of await journal.recovery.spares(server)) {
     const record = await deps.notebook.readExperiment(experiment);
     const isSpare = typeof record === 'object' && isOurCreation(record, reference ?? '', facts);

@@ -195,6 +195,24 @@ test('if blank experiments are interchangeable, absence is proved only after the
   scene.expectExactly(['known', 'A', 'B']);
 });
 
+test('a creation that appears with its title after its run has adopted a blank experiment is used by the next run', async () => {
+  const scene = await withKnown({ keepsTitle: false });
+  const { run: first, add, fail, attempt, deliverAll, notebook, clock, journal } = scene;
+  await fail(first, { createExperiment: 'dropped' });
+  const second = await add('B');
+  await fail(second, { createExperiment: 'dropped' });
+  notebook.addExperiment('Untitled', 1);
+  await attempt(second);
+  // By now the server keeps titles.
+  const { reference } = await journal.outbox.load(second);
+  notebook.addExperiment(`labfeed ${reference}`, 1);
+  clock.advance(GRACE_MS);
+  const created = creations(notebook);
+  await deliverAll();
+  scene.expectExactly(['known', 'A', 'B']);
+  expect(creations(notebook)).toBe(created);
+});
+
 test('blank experiments of another user are not adopted, nor are more of our own than unknown outcomes', async () => {
   const { run, fail, deliverAll, notebook, journal, count } = await withKnown({ keepsTitle: false });
   await fail(run, { createExperiment: 'dropped' });

@@ -87,6 +87,40 @@ test('a run in a spare that another run had created is filled in again if the re
   expectExactly(notebook, ['a', 'b', 'd']);
 });
 
+test('a run in a spare is filled in again if the restored state has the experiment above it', async () => {
+  const scene = await setUp({ keepsTitle: false });
+  const { notebook, journal } = scene;
+  await scene.file('a');
+  const spare = await notebook.createExperiment({ title: 'labfeed 0000000000000000' });
+  const unused = await notebook.createExperiment({ title: 'labfeed 0000000000000000' });
+  await scene.file('b');
+  const restore = notebook.snapshot();
+  await journal.outbox.server(SERVER).addSpare(spare);
+  await scene.file('c');
+  await journal.outbox.server(SERVER).addSpare(unused);
+  restore();
+  expect(await recovered(scene)).toMatchObject({ gone: [], reopened: [3] });
+  // A creation has to confirm the end of the ids before another spare is used.
+  await scene.file('d');
+  await scene.file('e');
+  expectExactly(notebook, ['a', 'b', 'c', 'd', 'e']);
+});
+
+test('a run that was filled in after the clock was set back is filled in again, too', async () => {
+  const scene = await setUp({ keepsTitle: false });
+  const { notebook, journal, clock } = scene;
+  const spare = await notebook.createExperiment({ title: 'labfeed 0000000000000000' });
+  await scene.file('a');
+  const restore = notebook.snapshot();
+  clock.advance(-600_000);
+  await journal.outbox.server(SERVER).addSpare(spare);
+  await scene.file('b', 'c');
+  restore();
+  expect(await recovered(scene)).toMatchObject({ gone: [3], reopened: [2] });
+  await scene.file();
+  expectExactly(notebook, ['a', 'b']);
+});
+
 test('if the last eight experiments are gone, sending halts before the first request that writes', async () => {
   const scene = await setUp();
   const { notebook, journal, clock } = scene;

@@ -55,7 +55,7 @@ export async function parkPoisoned(world: World, addHealthy: () => Promise<void>
   // On eLabFTW, a comment with an unknown outcome is posted again after more than two minutes.
   const waitMs = kind.dialect === 'elabftw' ? 60_000 : 15_000;
   // Its experiment is found only once the entries around it were tried several times.
-  const most = events.has('unreadable') ? 40 : 12;
+  const most = events.has('unreadable') ? 80 : 12;
   for (let more = 0; more < most && isOpen(); more++) {
     const from = timeline.elapsedMs() + waitMs;
     while (timeline.elapsedMs() < from && (await timeline.step()));
