@@ -94,6 +94,7 @@ export function createIntake(instrument: Instrument, deps: IntakeDeps): Intake {
     found: (files, origin) => receive(files, origin, intake),
     scanned: (result) => endScan(result, intake),
     folder: deps.activity.setFolder,
+    memory: deps.journal.intake,
     isOthers: deps.claims.isOthers,
     clock: deps.clock,
     log: intake.log,

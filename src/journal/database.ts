@@ -3,7 +3,8 @@ import { dirname } from 'node:path';
 import { DatabaseSync, type DatabaseSyncInstance, type StatementSyncInstance } from '@photostructure/sqlite';
 import { z } from 'zod';
 import { explain, LabfeedError, systemCode } from '../errors.js';
-import { isLocked, isNetworkFilesystem, lockForLife, makePrivate } from '../filesystem.js';
+import { isLocked, lockForLife, makePrivate } from '../filesystem.js';
+import { mountOf } from '../mounts.js';
 import { MIGRATIONS } from './migrations.js';
 
 export type Database = DatabaseSyncInstance;
@@ -19,10 +20,12 @@ export class JournalInUseError extends LabfeedError {
 }
 
 /** Opens the journal for its one writer, and holds the lock that keeps other daemons out. */
-export async function openDatabase(path: string, isShare = isNetworkFilesystem) {
-  await prepareFolder(path, isShare);
+export async function openDatabase(path: string, isShare = isOnShare) {
+  prepareFolder(path, isShare);
   return openLocked(path);
 }
+
+const isOnShare = (folder: string): boolean => mountOf(folder).share !== undefined;
 
 /** `isNew`: it was created just now. `release` gives the lock back. */
 function openLocked(path: string) {
@@ -50,14 +53,14 @@ function openLocked(path: string) {
   }
 }
 
-async function prepareFolder(path: string, isShare: (folder: string) => Promise<boolean>): Promise<void> {
+function prepareFolder(path: string, isShare: (folder: string) => boolean): void {
   const folder = dirname(path);
   try {
     makeFolder(folder);
   } catch (error) {
     throw cannotOpen(path, error);
   }
-  if (await isShare(folder)) {
+  if (isShare(folder)) {
     throw new LabfeedError(`the journal ${path} is on a network share`, {
       hint: 'locks and durable writes are not reliable there: put it on a local disk with journal: PATH',
     });

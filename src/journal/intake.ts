@@ -1,6 +1,7 @@
 import { type Existing, skipBeforeNs } from '../config/schema.js';
 import { ERASED, erasedCopy, erasedPath } from '../markers.js';
 import { type DiskFile, type FoundFile, filesOf, type IdentifiedFile } from '../model.js';
+import type { SeenFolder } from '../mounts.js';
 import type { ContentKey, Taken, UnreadRun } from '../outbox.js';
 import { type Connection, raw } from './database.js';
 import type { Store } from './store.js';
@@ -111,6 +112,14 @@ export function createIntakeJournal(store: Store) {
           INSERT INTO instruments (name, first_scan_at, backlog)
             VALUES (${instrument}, ${now()}, (SELECT count(*) FROM files WHERE instrument = ${instrument}
             AND verdict = 'backlog')) ON CONFLICT (name) DO UPDATE SET backlog = excluded.backlog`;
+      }),
+    async lastSeen(folder: string): Promise<SeenFolder | undefined> {
+      const [row] = db.rows<{ point: string; empty: number }>`SELECT point, empty FROM folders WHERE path = ${folder}`;
+      return row && { point: row.point, isEmpty: row.empty === 1 };
+    },
+    see: (folder: string, { point, isEmpty }: SeenFolder): Promise<void> =>
+      commit(() => {
+        db.run`INSERT OR REPLACE INTO folders (path, point, empty) VALUES (${folder}, ${point}, ${Number(isEmpty)})`;
       }),
     /** Holds these files until a person or the configuration decides about the backlog. */
     holdBacklog: (instrument: string, files: readonly FoundFile[]) =>

@@ -438,4 +438,12 @@ export const MIGRATIONS: readonly string[] = [
   ) STRICT;
   CREATE INDEX growths_generation ON growths (generation, day);
   `,
+  // Where folders were when they were last seen: an unmounted share leaves an empty folder behind.
+  `
+  CREATE TABLE folders (
+    path  TEXT PRIMARY KEY,
+    point TEXT NOT NULL,      -- the mount point of its file system
+    empty INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  `,
 ];

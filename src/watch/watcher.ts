@@ -2,9 +2,9 @@ import { lstat } from 'node:fs/promises';
 import { basename, resolve } from 'node:path';
 import { atMost, backoffMs, type Clock, every, type Loop } from '../clock.js';
 import type { InstrumentConfig } from '../config/schema.js';
-import { isMountPoint, isNetworkFilesystem } from '../filesystem.js';
 import type { Log } from '../log.js';
 import type { FoundFile } from '../model.js';
+import { type FolderMemory, type Mount, missingMount, mountOf } from '../mounts.js';
 import {
   type ChangedNames,
   createFolderWatches,
@@ -59,6 +59,7 @@ export interface WatcherDeps {
   scanned(result: ScanResult): Promise<void>;
   /** Called with the first state of the folder and with each change. A missing folder says nothing about its files. */
   folder(state: FolderState, reason?: string): void;
+  readonly memory: FolderMemory;
   /** Whether a file that matches no glob belongs to another instrument or to none. */
   isOthers(path: string): boolean;
   readonly clock: Clock;
@@ -67,7 +68,7 @@ export interface WatcherDeps {
 
 /** Replaced in tests. */
 interface SystemCalls {
-  readonly isNetwork?: (path: string) => Promise<boolean>;
+  readonly mount?: (path: string) => Mount;
   readonly watchFolder?: WatchFolder;
 }
 
@@ -87,7 +88,7 @@ export interface Watcher {
 export function createWatcher(
   options: WatchOptions,
   deps: WatcherDeps,
-  { isNetwork = isNetworkFilesystem, watchFolder }: SystemCalls = {},
+  { mount = mountOf, watchFolder }: SystemCalls = {},
 ): Watcher {
   const { clock, log } = deps;
   const stopping = new AbortController();
@@ -109,7 +110,7 @@ export function createWatcher(
   });
   const matcher = createMatcher(options);
   const context: WatchContext = { ...deps, root, matcher, watches, signal, rescan };
-  const scan = createScan(context, options.poll, isNetwork);
+  const scan = createScan(context, options.poll, mount);
   const processEvents = createEventProcessor(context);
 
   function rescan(): Promise<void> {
@@ -158,19 +159,20 @@ interface WatchContext extends WatcherDeps {
 function createScan(
   context: WatchContext,
   poll: InstrumentConfig['poll'],
-  isNetwork: (path: string) => Promise<boolean>,
+  mountAt: (path: string) => Mount,
 ): () => Promise<number> {
-  const { root, watches, signal, scanned, log } = context;
+  const { root, watches, signal, scanned, memory, log } = context;
   const report = createFolderReport(context);
-  const checkMount = createMountCheck(root);
+  const checkMount = createMountCheck(root, mountAt, memory);
   const warnOfSkipped = createSkipWarnings(log);
   let failures = 0;
 
   async function scan(): Promise<number> {
-    const network = await isNetwork(root).catch(() => true);
+    const mount = mountAt(root);
+    const network = mount.share !== undefined;
     watches.beginScan();
     const { listing: listed, unmatched, tookMs } = await listAll(context, network, report);
-    const listing = await checkMount(listed);
+    const listing = await checkMount(listed, mount);
     if (listing.state !== 'present') {
       watches.removeAll();
       report(listing.state, listing.reason);
@@ -241,19 +243,40 @@ function createFolderReport({ root, log, folder }: WatchContext): FolderReport {
   };
 }
 
-/** An unmounted share leaves an empty folder behind, which says nothing about its files. */
-function createMountCheck(root: string): (listing: Listing) => Promise<Listing> {
-  let wasMounted = false;
-  return async (listing) => {
+/**
+ * Returns a function that recognises a folder without its share: an empty folder says nothing about the files of a share
+ * that is not mounted, or that has just come back without them. `before`: the mount when the listing began.
+ */
+function createMountCheck(root: string, mountAt: (path: string) => Mount, memory: FolderMemory) {
+  /** The mount that was last accepted. */
+  let known: string | undefined;
+  return async (listing: Listing, before: Mount): Promise<Listing> => {
+    const mount = mountAt(root);
+    const { id, point } = mount;
+    const isKnown = id === known;
+    known = undefined;
     if (listing.state !== 'present') return listing;
-    const mounted = await isMountPoint(root).catch(() => false);
-    if (listing.empty && wasMounted && !mounted) {
-      return { state: 'missing', reason: 'the share or disk is no longer mounted there' };
+    const last = await memory.lastSeen(root);
+    if (listing.empty) {
+      const missing = await missingMount(root, memory);
+      const isBack = !isKnown && last?.isEmpty === false && (mount.mayHang || point === root);
+      const reason = missing === undefined ? isBack && CAME_BACK_EMPTY : notMounted(missing);
+      if (reason) return { state: 'missing', reason };
+      // It was mounted while it was listed.
+      if (id !== before.id) return { state: 'missing', reason: 'it has just been mounted' };
     }
-    wasMounted = mounted;
+    known = id;
+    if (last?.point !== point || last.isEmpty !== listing.empty)
+      await memory.see(root, { point, isEmpty: listing.empty });
     return listing;
   };
 }
+
+const notMounted = (point: string): string =>
+  `nothing is mounted at ${point}. If the folder is meant to be on this disk, put a file into it`;
+
+const CAME_BACK_EMPTY =
+  'the share or disk had files, and is empty now. If that is intended, put a file into the folder';
 
 /** Returns a function that warns about each path a scan skips, once for as long as the cause persists. */
 function createSkipWarnings(log: Log): (listing: Extract<Listing, { state: 'present' }>) => void {

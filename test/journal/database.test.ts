@@ -70,7 +70,7 @@ test('a journal in a folder that cannot be written is refused with a hint', asyn
 
 test('a journal on a network share is refused with a hint, and none is created there', async () => {
   const path = join(tempFolder(), 'journal.db');
-  await expect(openDatabase(path, async () => true)).rejects.toMatchObject({
+  await expect(openDatabase(path, () => true)).rejects.toMatchObject({
     message: expect.stringContaining('is on a network share'),
     hint: expect.stringContaining('put it on a local disk'),
   });

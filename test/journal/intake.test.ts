@@ -282,3 +282,14 @@ test('a file of an older journal gets its time of change without being hashed ag
   expect(rows('SELECT ctime_ns FROM files')).toEqual([{ ctime_ns: 7 }]);
   expect(await journal.intake.unknown('balance', [{ ...file, ctimeNs: 8n }])).toHaveLength(1);
 });
+
+test('where a folder was last seen is remembered across restarts', async () => {
+  const path = join(tempFolder(), 'journal.db');
+  const journal = await journalAt(path);
+  expect(await journal.intake.lastSeen('/mnt/nas/a')).toBeUndefined();
+  await journal.intake.see('/mnt/nas/a', { point: '/mnt/nas', isEmpty: true });
+  await journal.intake.see('/mnt/nas/a', { point: '/mnt/nas', isEmpty: false });
+  await journal.close();
+  const { intake } = await journalAt(path);
+  expect(await intake.lastSeen('/mnt/nas/a')).toEqual({ point: '/mnt/nas', isEmpty: false });
+});

@@ -1,7 +1,6 @@
-import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { tempFolder } from '../support/temp-folder.js';
 import { asNobody, eventually, WARN, watching } from './support.js';
 
@@ -84,36 +83,4 @@ describe('a folder that cannot be read', () => {
     });
     chmodSync(folder, 0o700);
   });
-});
-
-/** Mounting needs root and a system that permits it. */
-function canMount(folder: string): boolean {
-  try {
-    execFileSync('mount', ['-t', 'tmpfs', 'labfeed-test', folder], { stdio: 'ignore' });
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-test('the empty folder that an unmounted share leaves behind counts as missing', async ({ skip }) => {
-  const folder = tempFolder();
-  if (!canMount(folder)) skip('cannot mount here');
-  const unmount = () => execFileSync('umount', ['--lazy', folder], { stdio: 'ignore' });
-  onTestFinished(() => {
-    // Still mounted only if the test failed.
-    if (mounted) unmount();
-  });
-  let mounted = true;
-  writeFileSync(join(folder, 'a.csv'), '');
-  const watcher = watching({ watch: folder });
-  await watcher.start();
-  unmount();
-  mounted = false;
-  await watcher.rescan();
-  expect(watcher.states).toEqual(['present', 'missing']);
-  expect(watcher.scans).toEqual([{ complete: true, files: 1 }]);
-  writeFileSync(join(folder, 'b.csv'), '');
-  await watcher.rescan();
-  expect(watcher.states).toEqual(['present', 'missing', 'present']);
 });

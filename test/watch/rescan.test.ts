@@ -142,7 +142,7 @@ describe('the interval between rescans', () => {
           elapsed += 3_600_000;
         },
       },
-      { isNetwork: async () => true },
+      { mount: () => ({ id: '9', point: '/mnt/nas', share: 'nfs4', mayHang: true }) },
     );
     await watcher.start();
     await eventually(() => expect(pauses).toContain(10_000));

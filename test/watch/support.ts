@@ -3,6 +3,7 @@ import { onTestFinished, vi } from 'vitest';
 import { type Clock, systemClock } from '../../src/clock.js';
 import { createLog } from '../../src/log.js';
 import type { FoundFile } from '../../src/model.js';
+import type { FolderMemory, SeenFolder } from '../../src/mounts.js';
 import { stampOf } from '../../src/watch/identify.js';
 import { createMatcher } from '../../src/watch/match.js';
 import { type Listing, type ListOptions, list } from '../../src/watch/scan.js';
@@ -87,6 +88,16 @@ export interface Watching extends Watcher {
   paths(origin?: FileOrigin): string[];
 }
 
+/** As the journal does. */
+export function rememberFolders() {
+  const folders = new Map<string, SeenFolder>();
+  const memory: FolderMemory = {
+    lastSeen: async (folder) => folders.get(folder),
+    see: async (folder, seen) => void folders.set(folder, seen),
+  };
+  return { folders, memory };
+}
+
 /** A watcher that records what it finds, and is stopped after the test. */
 export function watching(
   options: Partial<WatchOptions> & { watch: string },
@@ -109,6 +120,7 @@ export function watching(
       scanned: async ({ complete, files }) => void scans.push({ complete, files }),
       folder: (state) => void states.push(state),
       isOthers: () => false,
+      memory: rememberFolders().memory,
       clock: systemClock,
       log,
       ...deps,
