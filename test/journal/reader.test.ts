@@ -194,7 +194,7 @@ async function perform(one: Operation, journal: Journal, database: ReusableDatab
     }
     case 'release': {
       const placed = { id: one.run, reference: '', instrument: '', sha256: '', experiment: 1, addedAt: 1 };
-      return journal.recovery.release({ ...placed, drafted: true });
+      return journal.recovery.release({ ...placed, drafted: true, createdAs: null, describedAs: null });
     }
     case 'prune':
       return journal.outbox.prune(Number.MAX_SAFE_INTEGER, 0);
