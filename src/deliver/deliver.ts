@@ -167,13 +167,14 @@ async function create(run: OpenRun, earlier: Earlier, context: DeliveryContext):
   const { experiment, isFilled } = await post(run, facts, extras, context).catch((error: unknown) =>
     creationFailed(error, run, highest, context),
   );
+  // Before its id is recorded: if that fails, the experiment has to be looked for.
+  unknown.window.noteCreation(run.id, experiment, sentAt);
   const isKnown = await server.hasExperiment(experiment);
   // Found by reconciliation while the response was on its way, after a reload.
   if (isKnown && (await server.runWith(experiment)) === run.id) return { experiment, isNew: false };
   if (isKnown || (highest !== undefined && experiment <= highest))
     await haltRestored(experiment, `it assigned the id ${experiment} a second time`, server);
   await outbox.record(run.id, { kind: 'created', experiment, found: false });
-  unknown.window.noteCreation(run.id, experiment, sentAt);
   if (keepsTitle === undefined || (keepsTitle === false && !unknown.window.isTitleChecked))
     await learnTitles(await readOwn(experiment, context), context);
   return { experiment, isNew: true, isFilled };

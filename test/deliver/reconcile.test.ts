@@ -77,6 +77,24 @@ test('a creation that never took effect is repeated after the grace period', asy
   expect(count('A')).toBe(1);
 });
 
+for (const kind of NOTEBOOK_KINDS)
+  test(`a repeated creation whose id cannot be recorded is not repeated again (${JSON.stringify(kind)})`, async () => {
+    const scene = await withKnown(kind);
+    const { run, fail, deliverAll, notebook, clock, journal, context } = scene;
+    await fail(run, { createExperiment: 'dropped' });
+    clock.advance(5 * GRACE_MS);
+    const record: typeof journal.outbox.record = async (id, change) => {
+      if (change.kind === 'created') throw new Error('the disk is full');
+      return journal.outbox.record(id, change);
+    };
+    const outbox = { ...context.outbox, record };
+    await expect(deliver(await journal.outbox.load(run), { ...context, outbox })).rejects.toThrow('the disk is full');
+    const created = creations(notebook);
+    await deliverAll();
+    expect(creations(notebook)).toBe(created);
+    scene.expectExactly(['known', 'A']);
+  });
+
 test('a 404 from anything other than the notebook does not prove that a creation never took effect', async () => {
   const { run, fail, attempt, deliverAll, notebook, clock, count } = await withKnown();
   await fail(run, { createExperiment: 'lost' });
