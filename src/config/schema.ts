@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { expectSchema } from './expectations.js';
 import { ARROW, duration, listOf, mapError, size, text } from './grammar.js';
 import { alarmsSchema, notebookSchema, statusSchema } from './settings.js';
-import { parseSchema } from './vocabulary.js';
+import { type ParseOptions, parseSchema } from './vocabulary.js';
 
 /**
  * The configuration: the one source of its types, defaults, messages and JSON Schema. Editors and the reference in
@@ -266,6 +266,16 @@ const isGrowing = (run: RunKind): boolean => growingOf(run) !== undefined;
 const hasSeveralFiles = (run: RunKind): boolean => run !== 'file' && !isGrowing(run);
 const LINE_FORMATS: ReadonlySet<string> = new Set(['auto', 'delimited', 'text']);
 
+/** With these, a row depends on rows far above it, which are not read again. */
+const needsRowsAbove = (parse: readonly ParseOptions[] = []): boolean =>
+  parse
+    .flatMap(({ tables }) => Object.values(tables))
+    .some(
+      ({ fill, every, grid, count, columns = {} }) =>
+        [fill, every, grid, count].some((value) => value !== undefined) ||
+        Object.values(columns).some((column) => typeof column === 'object' && column !== null && 'start' in column),
+    );
+
 export const instrumentSchema = z
   .strictObject(
     {
@@ -367,6 +377,10 @@ export const instrumentSchema = z
   })
   .refine(({ run, parse }) => !isGrowing(run) || !parse?.some(({ format }) => !LINE_FORMATS.has(format)), {
     error: `only files of lines can be followed while they grow${ARROW}use format: delimited or text, or run: file`,
+    path: ['parse'],
+  })
+  .refine(({ run, parse }) => !isGrowing(run) || !needsRowsAbove(parse), {
+    error: `fill, every, grid, count and computed columns (start, step) need the whole file, but a growing file is read line by line${ARROW}remove them, or write run: file`,
     path: ['parse'],
   })
   .refine(({ run, source }) => !isGrowing(run) || source === 'keep', {

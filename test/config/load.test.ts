@@ -262,6 +262,8 @@ test('a run is a file, a folder, folders that match a glob, files with the same 
   expect(run('run: { growing: { per: week } }')).toMatch(/expected file or day/);
   expect(run('run: { growing: { every: 10ms } }')).toMatch(/expected a duration from 1s to 24h/);
   expect(run('run: growing, parse: { format: json }')).toMatch(/only files of lines can be followed/);
+  for (const key of ['fill: [T]', 'every: /^Run/', 'grid: true', 'count: 3', 'columns: { x: { start: 0, step: 1 } }'])
+    expect(run(`run: growing, parse: { table: { ${key} } }`)).toMatch(/need the whole file/);
   expect(run('run: growing, source: delete')).toMatch(/a file that keeps growing is neither moved nor deleted/);
   expect(run('run: growing, ready: { doneFile: "{name}.done" }')).toMatch(/a growing file has no done-file/);
   expect(run('run: flie')).toMatch(/expected file, folder, /);
