@@ -7,7 +7,8 @@ import type { Appended, NewGrowth } from './growth.js';
 import type { Generation, NewGeneration } from './journal/growing.js';
 import type { Journal } from './journal/journal.js';
 import type { Log } from './log.js';
-import { type FoundHeader, type Growth, type GrowthTask, type HeaderTask, MAX_LEAD_BYTES } from './mapping/growth.js';
+import type { Growth, GrowthTask } from './mapping/growth.js';
+import { type FoundHeader, type HeaderTask, MAX_LEAD_BYTES } from './mapping/header.js';
 import { receiveError } from './mapping/reading.js';
 import type { DiskFile, IdentifiedFile } from './model.js';
 import type { NewRun } from './outbox.js';
@@ -38,6 +39,8 @@ export interface FollowingDeps {
   readonly observer: { quarantined?(instrument: string, path: string, problem: FileError): void };
   /** Whether a file with this path is one of the instrument's. */
   isOwn(path: string): boolean;
+  /** Whether it is one of another instrument's. */
+  isOthers(path: string): boolean;
   isSecretIn(text: string): boolean;
   wakeDelivery(): void;
   readonly signal: AbortSignal;
@@ -136,10 +139,12 @@ async function beginOther(generation: Generation, file: DiskFile, context: Conte
     context,
   );
   await journal.growths.flush(generation.id);
-  await journal.growing.save({ ...generation, state: 'closed', note: 'other columns follow' });
   const begun = await startAt(file, generation.offset, context);
   const { path, place, state, lines } = generation;
-  return journal.growing.begin({ ...begun, path, place, state, lines });
+  return journal.growing.replace(
+    { ...generation, state: 'closed', note: 'other columns follow' },
+    { ...begun, path, place, state, lines },
+  );
 }
 
 /** Without a mapping, a layout is recognised from several readings. */
@@ -310,12 +315,17 @@ export async function handOver(
 const LATER = ['lines that are appended to the file'];
 
 /** No run has lines of this generation yet: the file is quarantined, and read again when it has grown. */
-async function refuse(generation: Generation, file: DiskFile, problem: FileError, context: Context): Promise<string> {
+export async function refuse(
+  generation: Pick<Generation, 'id' | 'path' | 'lines' | 'note'>,
+  file: DiskFile,
+  problem: FileError,
+  context: Context,
+): Promise<string> {
   const { instrument, journal, observer, log } = context;
   const reason = explain(problem);
   const { path } = generation;
   if (generation.note === reason) return reason;
-  const sha256 = standInFor({ path, size: generation.id, mtimeNs: 0n });
+  const sha256 = refusedAs(path, generation);
   const { days } = await journal.growths.runs(generation.id, []);
   log.warn({ file: path, reason }, days.length > 0 ? 'cannot read lines of a growing file' : 'run quarantined');
   if (days.length > 0) {
@@ -339,8 +349,12 @@ async function refuse(generation: Generation, file: DiskFile, problem: FileError
   return reason;
 }
 
+/** The fingerprint of a run without lines: one for each generation, or for a file that is not read at all. */
+export const refusedAs = (path: string, { id }: Pick<Generation, 'id'> = { id: 0 }): string =>
+  standInFor({ path, size: id, mtimeNs: 0n });
+
 export async function report(
-  generation: Generation,
+  generation: Pick<Generation, 'id' | 'path'>,
   what: string,
   isEnd: boolean,
   { journal, log }: Context,

@@ -1,22 +1,27 @@
 import { posix } from 'node:path';
-import { explain } from './errors.js';
+import { explain, FileError } from './errors.js';
 import {
   type Context,
   createContext,
   type FollowingDeps,
   handOver,
   readDays,
+  refuse,
+  refusedAs,
   report,
   startAt,
   takeLines,
 } from './growing-lines.js';
-import type { Generation } from './journal/growing.js';
+import type { Generation, NewGeneration } from './journal/growing.js';
+import { splitLines } from './mapping/header.js';
 import type { DiskFile, FoundFile } from './model.js';
 import { plural } from './text.js';
 import {
   beginAlike,
   continues,
+  encodingOf,
   hasFiles,
+  isRotationOf,
   type Look,
   look,
   type Replacement,
@@ -39,16 +44,25 @@ import { quietMsOf, statFile } from './watch/settle.js';
  */
 export interface Following {
   /** Takes the new lines of a file, when they are due. */
-  take(found: FoundFile, isBacklog: boolean): Promise<'gone' | 'skipped' | 'revised' | 'unchanged'>;
+  take(found: FoundFile, isBacklog: boolean): Promise<'gone' | 'skipped' | 'quarantined' | 'revised' | 'unchanged'>;
   /** Reads files that were rotated to their end. */
   finishRotated(): Promise<void>;
 }
 
 export function createFollowing(deps: FollowingDeps): Following {
   const context = createContext(deps);
+  let isFinishing = false;
   return {
     take: (found, isBacklog) => follow(found, isBacklog, context),
-    finishRotated: () => context.looks.add(() => finishRotated(context)),
+    async finishRotated() {
+      if (isFinishing) return;
+      isFinishing = true;
+      await context.looks
+        .add(() => finishRotated(context))
+        .finally(() => {
+          isFinishing = false;
+        });
+    },
   };
 }
 
@@ -73,11 +87,39 @@ async function follow(found: FoundFile, isBacklog: boolean, context: Context): R
     if (file === 'absent') return 'gone';
     if (file === 'no answer')
       throw new FileBusyError('the disk or share does not respond', { where: { file: found.path } });
-    const generation = (await stillThere(file, context)) ?? (await generationOf(file, context));
-    if (!generation) return 'skipped';
-    const hasGrown = await readAll(generation, file, isBacklog, context);
-    return hasGrown ? 'revised' : 'unchanged';
+    let generation: Generation | undefined;
+    try {
+      generation = (await stillThere(file, context)) ?? (await generationOf(file, context));
+      if (!generation) return 'skipped';
+      return (await readAll(generation, file, isBacklog, context)) ? 'revised' : 'unchanged';
+    } catch (error) {
+      if (!(error instanceof FileError)) throw error;
+      return await refuseFile(generation, file, error, context);
+    }
   });
+}
+
+/** A file that must not be read, such as a link to elsewhere, or one with a line of megabytes. */
+async function refuseFile(
+  generation: Generation | undefined,
+  file: DiskFile,
+  problem: FileError,
+  context: Context,
+): Promise<'quarantined'> {
+  const { instrument, journal, clock } = context;
+  const note = await refuse(
+    generation ?? { id: 0, path: file.path, lines: 0, note: undefined },
+    file,
+    problem,
+    context,
+  );
+  if (generation) await journal.growing.save({ ...generation, note, lookedAt: clock.now() });
+  journal.intake.remember(instrument.name, file, {
+    sha256: refusedAs(file.path, generation),
+    copy: '',
+    isErased: false,
+  });
+  return 'quarantined';
 }
 
 /** A rotated file that was found there before. If another one took its place, it was rotated on. */
@@ -137,7 +179,7 @@ async function generationOf(file: DiskFile, context: Context): Promise<Generatio
     await journal.growing.save(moved);
     return moved;
   }
-  const skipped = await journal.growing.skippedSize(name, file.path);
+  const skipped = await journal.growing.skippedSize(name, file);
   const offset = skipped > 0 ? await startOfLine(file, skipped, options) : 0;
   return journal.growing.begin({ ...(await startAt(file, offset, context)), base: 0, offset });
 }
@@ -149,7 +191,7 @@ const mayBe = (file: DiskFile, { inode, path }: Generation): boolean =>
 /** Whether the file that was followed still is where it was. */
 async function isStillAt({ path, place, inode, offset }: Generation, file: DiskFile): Promise<boolean> {
   const now = await statFile({ ...file, path: place ?? path, location: place ?? path });
-  return typeof now === 'object' && now.inode === inode && now.inode !== file.inode && now.size >= offset;
+  return typeof now === 'object' && now.inode === inode && now.size >= offset;
 }
 
 /** Lines that were handed over before a crash are not read again. */
@@ -223,13 +265,16 @@ const HOW: Readonly<Record<Replacement, string>> = {
 async function replace(
   generation: Generation,
   file: DiskFile,
-  { how, from }: Extract<Look, { kind: 'other' }>,
+  seen: Extract<Look, { kind: 'other' }>,
   context: Context,
 ): Promise<Generation> {
-  const { instrument, journal } = context;
-  const moved = from === 0 ? await findMoved(generation, file, context) : undefined;
+  const { journal } = context;
+  const { how } = seen;
+  const moved = await findMoved(generation, file, context);
+  // Content that takes the place of what was copied is new, even if it begins with the same readings.
+  const from = moved && how === 'truncated' ? 0 : seen.from;
   const where = moved ? `, and is now ${posix.basename(moved.path)}` : '';
-  const lost = moved || from > 0 ? '' : '; lines that it got after the last look, if any, are not filed';
+  const lost = moved ? '' : '; lines that it got after the last look, if any, are not filed';
   await report(
     generation,
     `the file ${posix.basename(generation.path)} ${HOW[how]}${where}${lost}; what follows is another run`,
@@ -238,29 +283,34 @@ async function replace(
   );
   await journal.growths.flush(generation.id);
   // In the journal before the generation is: after a crash, only what is there is read to its end.
-  const between = moved ? await beginBetween(generation, moved, file, context) : [];
-  await journal.growing.save({
+  const between = from === 0 ? await beginBetween(generation, moved, file, context) : [];
+  const ended: Generation = {
     ...generation,
-    ...(moved ? { state: 'rotated', place: moved.path } : { state: 'closed', place: generation.place }),
+    ...(moved ? { state: 'rotated', place: moved.path } : { state: 'closed' }),
     ...{ low: undefined, unfinished: 0, note: `it ${HOW[how]}${lost}` },
-  });
-  if (moved) await finish({ ...generation, state: 'rotated', place: moved.path }, context);
+  };
+  const begun = await journal.growing.replace(ended, await successor(generation, file, from, context));
+  if (moved) await finish(ended, context);
   for (const each of between) await finish(each, context);
-  const { header, headerEnd, start } = generation;
-  const begun = await startAt(file, from, context);
-  const { path } = generation;
-  if (from === 0 || !header || !start) return journal.growing.begin({ ...begun, path, base: 0 });
+  return begun;
+}
+
+/** The content that takes the place of another one, from this offset. */
+async function successor(
+  generation: Generation,
+  file: DiskFile,
+  from: number,
+  context: Context,
+): Promise<NewGeneration> {
+  const { path, header, headerEnd, start, base, offset, tail } = generation;
+  const begun = { ...(await startAt(file, from, context)), path };
+  if (from === 0 || !header || !start) return { ...begun, base: 0, offset: from };
   // The file begins as before, so its header still describes the lines.
-  const nth = (await journal.growing.countAlike(generation, start)) + 1;
-  const kept = { header, headerEnd, start, nth, lines: generation.lines };
-  return journal.growing.begin({
-    ...begun,
-    ...kept,
-    instrument: instrument.name,
-    path,
-    base: generation.base,
-    offset: from,
-  });
+  const nth = (await context.journal.growing.countAlike(generation, start)) + 1;
+  const gone = tail.subarray(Math.max(0, from - (offset - tail.length)));
+  const encoding = encodingOf(generation.head, context.options.encoding);
+  const lines = Math.max(0, generation.lines - splitLines(gone, encoding).length);
+  return { ...begun, header, headerEnd, start, nth, lines, base, offset: from };
 }
 
 /** Where the content of a generation is since it was rotated: renamed, or copied before the file was truncated. */
@@ -273,55 +323,65 @@ async function findMoved(generation: Generation, file: DiskFile, { options }: Co
 }
 
 /**
- * Generations that came and went between two looks: files beside it that are newer and have the same header. What begins
- * with the same readings as another one is a copy.
+ * Generations that came and went between two looks: rotated files beside it that are newer and have the same header. What
+ * begins with the same readings as another one is a copy.
  */
 async function beginBetween(
   before: Generation,
-  moved: DiskFile,
+  moved: DiskFile | undefined,
   file: DiskFile,
   context: Context,
 ): Promise<Generation[]> {
-  const { journal, isOwn, options, log } = context;
+  const { journal, isOwn, isOthers, options, log } = context;
   const { header, headerEnd, instrument, path } = before;
   if (!header || headerEnd === 0) return [];
+  const since = moved?.mtimeNs ?? BigInt(before.lookedAt) * 1_000_000n;
   const begun: Generation[] = [];
   for (const sibling of (await siblingsOf(file)).reverse()) {
-    if (sibling.mtimeNs <= moved.mtimeNs || sibling.inode === moved.inode || isOwn(sibling.path)) continue;
-    if (await journal.growing.at(instrument, sibling.path)) continue;
-    const { head } = await readBlocks(sibling, headerEnd, options);
-    if (!Buffer.from(header.subarray(0, headerEnd)).equals(head)) {
-      log.warn({ file: sibling.path }, 'a file beside one that was rotated has another header: it is not read');
-      continue;
+    if (sibling.mtimeNs <= since || sibling.inode === moved?.inode || !isRotationOf(sibling.path, path)) continue;
+    if (isOwn(sibling.path) || isOthers(sibling.path) || (await journal.growing.at(instrument, sibling.path))) continue;
+    try {
+      const { head } = await readBlocks(sibling, headerEnd, options);
+      if (!Buffer.from(header.subarray(0, headerEnd)).equals(head)) {
+        log.warn({ file: sibling.path }, 'a file beside one that was rotated has another header: it is not read');
+        continue;
+      }
+      const others = [file, ...(moved ? [moved] : [])];
+      const alike = await Promise.all(others.map((one) => beginAlike(sibling, one, headerEnd, options.guard)));
+      if (alike.includes(true)) continue;
+      const blocks = await readBlocks(sibling, 0, options);
+      const rotated = { instrument, path, place: sibling.path, state: 'rotated', base: 0, ...blocks } as const;
+      begun.push(await journal.growing.begin(rotated));
+    } catch (error) {
+      if (!(error instanceof FileError)) throw error;
+      log.warn({ file: sibling.path, reason: explain(error) }, 'a file beside one that was rotated is not read');
     }
-    const others = await Promise.all([moved, file].map((one) => beginAlike(sibling, one, headerEnd, options.guard)));
-    if (others.includes(true)) continue;
-    const blocks = await readBlocks(sibling, 0, options);
-    const rotated = { instrument, path, place: sibling.path, state: 'rotated', base: 0, ...blocks } as const;
-    begun.push(await journal.growing.begin(rotated));
   }
   return begun;
 }
 
 const NO_FILE = { size: 0, mtimeNs: 0n, inode: 0n };
 
-/** Read to the end: nothing was added to a rotated file for so long. */
+/** Read to the end: nothing was added to a rotated file for so long, and its writer has begun the next one. */
 const CLOSE_MS = 60_000;
+/** Many programs keep writing to a file that was renamed, until they are restarted. */
+const ABANDON_MS = 24 * 3_600_000;
 
 async function finishRotated(context: Context): Promise<void> {
   const { instrument, journal, growing, signal, clock, log } = context;
-  for (const each of await journal.growing.open(instrument.name)) {
+  const failed = (error: unknown): Generation[] => {
+    log.error({ reason: explain(error) }, 'cannot read the journal, retrying');
+    return [];
+  };
+  for (const each of await journal.growing.open(instrument.name).catch(failed)) {
     if (signal.aborted) return;
-    const generation = await resume(each, context);
     try {
+      const generation = await resume(each, context);
       if (generation.state === 'open') await findRenamed(generation, context);
       else if (clock.now() - generation.lookedAt >= Math.min(CLOSE_MS, growing.everyMs))
         await finish(generation, context);
     } catch (error) {
-      log.warn(
-        { file: generation.place ?? generation.path, reason: explain(error) },
-        'cannot read a rotated file yet, retrying',
-      );
+      log.warn({ file: each.place ?? each.path, reason: explain(error) }, 'cannot read a rotated file yet, retrying');
     }
   }
 }
@@ -332,7 +392,11 @@ async function findRenamed(generation: Generation, context: Context): Promise<vo
   const file: DiskFile = { ...NO_FILE, path, location: path };
   if ((await statFile(file)) !== 'absent') return;
   const moved = await findMoved(generation, file, context);
-  if (!moved) return;
+  if (!moved) {
+    // After a crash, lines may be in the journal that nothing else would send: the file is gone.
+    if (await context.journal.growths.flush(generation.id)) context.wakeDelivery();
+    return;
+  }
   await report(
     generation,
     `the file ${posix.basename(path)} was renamed to ${posix.basename(moved.path)}`,
@@ -360,8 +424,10 @@ async function finish(generation: Generation, context: Context): Promise<void> {
     await readAll(generation, file, false, context);
     return;
   }
-  const isQuiet = generation.lookedAt > 0 && clock.now() - Number(file.mtimeNs / 1_000_000n) >= CLOSE_MS;
-  if (!isQuiet) return journal.growing.save({ ...generation, lookedAt: clock.now(), unfinished: seen.unfinished });
+  const hasSuccessor = await journal.growing.hasSuccessor(generation);
+  const isQuiet = clock.now() - Number(file.mtimeNs / 1_000_000n) >= (hasSuccessor ? CLOSE_MS : ABANDON_MS);
+  if (!isQuiet || generation.lookedAt === 0)
+    return journal.growing.save({ ...generation, lookedAt: clock.now(), unfinished: seen.unfinished });
   const ended = await tellRest(generation, file, context);
   await report(ended, `the file ${posix.basename(place)} was read to its end`, true, context);
   await journal.growths.flush(ended.id);

@@ -140,7 +140,7 @@ function createState(instrument: Instrument, deps: IntakeDeps, signal: AbortSign
     instrument,
     signal,
     log,
-    following: growing && createFollowing({ ...deps, instrument, growing, isOwn, signal, log }),
+    following: growing && createFollowing({ ...deps, ...deps.claims, instrument, growing, isOwn, signal, log }),
     runs: createRuns({
       ...{ root, run, matcher, signal, access, isClaimed: deps.claims.isClaimed },
       refuse: (file) => refuseSize(file, parse),
@@ -191,7 +191,9 @@ async function endScan(result: ScanResult, intake: IntakeState): Promise<void> {
   activity.scanned(result);
   intake.rechecks.endScan();
   const ended = result.complete ? await backlog.endScan() : undefined;
-  if (result.complete) await intake.following?.finishRotated();
+  // Not awaited: the next scan must not wait until a large file is read.
+  const { following } = intake;
+  if (result.complete && following) void intake.takes.add(() => following.finishRotated());
   if (!ended) return;
   await takeAll(ended.take, true, intake);
   await journal.intake.endFirstScan(instrument.name);

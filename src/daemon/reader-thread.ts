@@ -1,12 +1,6 @@
 import { parentPort } from 'node:worker_threads';
-import {
-  type FoundHeader,
-  findHeader,
-  type Growth,
-  type GrowthTask,
-  type HeaderTask,
-  readGrowth,
-} from '../mapping/growth.js';
+import { type Growth, type GrowthTask, readGrowth } from '../mapping/growth.js';
+import { type FoundHeader, findHeader, type HeaderTask } from '../mapping/header.js';
 import { createMapping, type Mapping, type MappingOptions } from '../mapping/mapping.js';
 import { type ReadOptions, type ReadRun, readRun, type SentError, sendError } from '../mapping/reading.js';
 import type { Failure, TestTask } from '../mapping/tests.js';

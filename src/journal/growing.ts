@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { FollowedFile } from '../growth.js';
 import { erasedPath } from '../markers.js';
+import type { DiskFile } from '../model.js';
 import { type Connection, nullable, parseRow, parseRows, raw } from './database.js';
 import { signed } from './intake.js';
 import type { Store } from './store.js';
@@ -65,10 +66,16 @@ export function createGrowingJournal(store: Store) {
             LIMIT ${MAX_OPEN} + 0`,
       );
     },
-    /** Where lines begin that were in the file when it was skipped as part of the backlog; 0 if it was not. */
-    skippedSize: async (instrument: string, path: string) =>
+    /** Where lines begin that were in the file when it was skipped as part of the backlog; 0 if this one was not. */
+    skippedSize: async (instrument: string, { path, size, inode }: DiskFile) =>
       db.value<number>`
-        SELECT size FROM files WHERE instrument = ${instrument} AND path = ${path} AND verdict = 'skipped'` ?? 0,
+        SELECT size FROM files WHERE instrument = ${instrument} AND path = ${path} AND verdict = 'skipped'
+          AND inode = ${signed(inode)} AND size <= ${size}` ?? 0,
+    /** Whether lines were taken of what was written at this path afterwards. */
+    hasSuccessor: async ({ id, instrument, path }: Generation) =>
+      db.exists`
+        SELECT 1 FROM growing WHERE instrument = ${instrument} AND path = ${path} AND id > ${id}
+          AND grown_at IS NOT NULL`,
     /** How many generations at this path began with the same lines. */
     countAlike: async (generation: Generation, start: string) =>
       db.value<number>`
@@ -76,6 +83,12 @@ export function createGrowingJournal(store: Store) {
           AND start = ${start} AND id <> ${generation.id}` ?? 0,
     /** Durable before its first lines are handed over: after a crash, they belong to the same generation. */
     begin: (generation: NewGeneration) => commit(() => begin(db, generation, now())),
+    /** In one commit: after a crash in between, lines before the new one would be taken again. */
+    replace: (ended: Generation, next: NewGeneration) =>
+      commit(() => {
+        save(db, ended);
+        return begin(db, next, now());
+      }),
     /** Removes what it has of the content of a file that gets no more lines. */
     erase: (id: number) =>
       commit(() => {

@@ -58,8 +58,10 @@ export interface NewPart {
   readonly record: FileRecord;
   /** With the number of the lines in its name. */
   readonly file: SourceFile;
-  /** The day of the experiment, unless a template or a fact tells. */
+  /** The day of the first reading. */
   readonly day: string;
+  /** Whether the experiment is of this day alone. Otherwise a fact can have another date. */
+  readonly isDaily: boolean;
   /** Whether the comments before have all earlier readings. */
   readonly isWhole: boolean;
   /** What people must know about these lines, such as those that could not be read. */
@@ -76,8 +78,9 @@ export function createMapper(options: MapperOptions): Mapper {
   if (errors[0]) throw errors[0];
   return (record, file, nowMs, part) => {
     const input = createInput(record, file, instrument, nowMs);
-    const title = cleanTitle(templates.title?.(input) ?? `${file.stem || file.name} (${instrument})`, file);
-    const { date, dateFrom } = chooseDate(templates.date?.(input), record, file, readDate, part?.day);
+    const name = `${file.stem || file.name}${part?.isDaily ? ` ${part.day}` : ''}`;
+    const title = cleanTitle(templates.title?.(input) ?? `${name} (${instrument})`, file);
+    const { date, dateFrom } = chooseDate(templates.date?.(input), record, file, readDate, part);
     const tags = cleanTags(templates.tags?.map((render) => render(input)) ?? [instrument]);
     const comment = renderNoting(
       templates.comment,
@@ -229,14 +232,14 @@ function chooseDate(
   { meta }: FileRecord,
   file: SourceFile,
   readDate: ReadDate,
-  day?: string,
+  { day, isDaily = false }: Partial<Pick<NewPart, 'day' | 'isDaily'>> = {},
 ): { date: string; dateFrom: DateOrigin } {
   const fact = meta.get('date') ?? dateFactInAnyCase(meta, readDate);
   const modified = formatDay(file.modifiedMs);
   const [dateFrom, written]: [DateOrigin, string] =
     template !== undefined
       ? ['template', template]
-      : fact && fact.value !== null && fact.text.trim() !== ''
+      : fact && !isDaily && fact.value !== null && fact.text.trim() !== ''
         ? ['fact', isIso(fact) ? String(fact.value) : fact.text]
         : ['modified', day ?? modified];
   const date = readDay(written.trim(), file, readDate);

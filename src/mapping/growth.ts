@@ -1,5 +1,4 @@
 import { isUtf8 } from 'node:buffer';
-import { createHash } from 'node:crypto';
 import { FileError } from '../errors.js';
 import { isPlot } from '../map/plot.js';
 import { growingFingerprint } from '../markers.js';
@@ -7,37 +6,9 @@ import { type Draft, type FileRecord, type IdentifiedFile, type PlotPicture, typ
 import { formatCount } from '../text.js';
 import { lineEndOf } from '../watch/growing.js';
 import { type Accumulation, accumulate, toPlotted, toRecord } from './accumulation.js';
+import { findAgain, findBreak, type Header, isBlank, parseLines, rowsIn, splitLines, textOf } from './header.js';
 import type { Mapping } from './mapping.js';
 import { drawPicture, type SentError, sendError } from './reading.js';
-
-/** The lines of a growing file that its appended lines are parsed with. */
-interface Header {
-  /** The lines before the first reading, and some readings. */
-  readonly bytes: Uint8Array;
-  /** Where the first reading begins in it. */
-  readonly end: number;
-  /** The hash of the lines up to the first reading. */
-  readonly start: string;
-}
-
-/** `reason`: there is no reading in these lines, as far as they can be read. */
-export type FoundHeader =
-  | { readonly header: Header; readonly reason?: never }
-  | { readonly header?: never; readonly reason: SentError };
-
-/** How much of the beginning of a file may describe its readings. */
-export const MAX_LEAD_BYTES = 64 * 1024;
-const MAX_HEADER_BYTES = 16 * 1024;
-/** Enough readings to recognise a layout without a mapping. */
-const HEADER_ROWS = 20;
-
-export interface HeaderTask {
-  readonly path: string;
-  /** The first complete lines of the file. */
-  readonly lead: Uint8Array;
-  readonly encoding: string;
-  readonly minRows: number;
-}
 
 export interface GrowthTask {
   readonly path: string;
@@ -99,89 +70,6 @@ export type Growth =
   | { readonly kind: 'tooMany' }
   | { readonly kind: 'failed'; readonly error: SentError };
 
-/** Among more lines, the first reading is not looked for. */
-const MAX_DESCRIBING = 300;
-
-/**
- * Finds the first reading: the fewest lines that are read like the whole. Without a mapping, a layout is recognised from
- * several readings: `minRows`.
- */
-export async function findHeader(
-  { path, lead, encoding, minRows }: HeaderTask,
-  mapping: Pick<Mapping, 'parse'>,
-): Promise<FoundHeader> {
-  const lines = splitLines(lead, encoding);
-  const read = (n: number) => parseLines(path, lines.slice(0, n), mapping);
-  try {
-    const whole = await readMost(lines.length, read);
-    if (rowsIn(whole) < minRows) throw new FileError('the file has too few readings yet', { where: { file: path } });
-    const shape = JSON.stringify(shapeOf(whole));
-    for (let n = 1; n <= Math.min(lines.length, MAX_DESCRIBING); n++) {
-      const record = await read(n).catch(() => undefined);
-      if (record && rowsIn(record) > 0 && JSON.stringify(shapeOf(record)) === shape)
-        return { header: await makeHeader(lines, n, read) };
-    }
-    throw new FileError('labfeed cannot see where the header of the file ends and its readings begin', {
-      where: { file: path },
-    });
-  } catch (error) {
-    return { reason: sendError(error) };
-  }
-}
-
-/** A line that cannot be read must not keep those before it from being recognised. */
-async function readMost(lines: number, read: (n: number) => Promise<FileRecord>): Promise<FileRecord> {
-  try {
-    return await read(lines);
-  } catch (error) {
-    for (let n = lines >> 1; n > 0; n >>= 1) {
-      const record = await read(n).catch(() => undefined);
-      if (record && rowsIn(record) > 0) return record;
-    }
-    throw error;
-  }
-}
-
-async function makeHeader(
-  lines: readonly Uint8Array[],
-  n: number,
-  read: (n: number) => Promise<FileRecord>,
-): Promise<Header> {
-  const first = Buffer.concat(lines.slice(0, n));
-  const start = createHash('sha256').update(first).digest('hex');
-  const end = first.length - (lines[n - 1]?.length ?? 0);
-  const more = Buffer.concat(lines.slice(0, n + HEADER_ROWS));
-  const isReadable = more.length <= MAX_HEADER_BYTES && (await read(n + HEADER_ROWS).catch(() => undefined));
-  return { bytes: Uint8Array.from(isReadable ? more : first), end, start };
-}
-
-function splitLines(bytes: Uint8Array, encoding: string): Uint8Array[] {
-  const lineEnd = lineEndOf(bytes, encoding);
-  const lines: Uint8Array[] = [];
-  const [first = 0x0a, second] = lineEnd;
-  for (let from = 0; from < bytes.length; ) {
-    let at = bytes.indexOf(first, from);
-    if (second !== undefined)
-      while (at >= 0 && ((at - from) % 2 !== 0 || bytes[at + 1] !== second)) at = bytes.indexOf(first, at + 1);
-    const to = at < 0 ? bytes.length : at + lineEnd.length;
-    lines.push(bytes.subarray(from, to));
-    from = to;
-  }
-  return lines;
-}
-
-const parseLines = (
-  path: string,
-  lines: readonly Uint8Array[],
-  mapping: Pick<Mapping, 'parse'>,
-): Promise<FileRecord> => {
-  const content = Buffer.concat(lines);
-  const file = { path, location: path, size: content.length, mtimeNs: 0n, inode: 0n, sha256: '', content };
-  return mapping.parse(file);
-};
-
-const rowsIn = ({ tables }: FileRecord): number => tables.reduce((sum, { count }) => sum + count, 0);
-
 /** Reads new lines, and makes of them what is to be filed, by day if wanted. Never throws. */
 export async function readGrowth(task: GrowthTask, mapping: Mapping): Promise<Growth> {
   try {
@@ -238,10 +126,13 @@ async function readNew(task: GrowthTask, mapping: Mapping): Promise<NewLines> {
   const again = findAgain(all, from, task);
   const end = await findBreak(all, from, again, task, mapping);
   const notes: string[] = again.size > 0 ? [describeAgain([...again], all, task)] : [];
-  const lines = all.slice(0, end).map((line, n) => cleanLine(line, firstLine + n, task, notes));
+  const lines = cleanLines(all.slice(0, end), task, notes);
+  const blank = new Set(lines.flatMap((line, n) => (n >= from && isBlank(line) ? [n] : [])));
   const bad = new Map<number, string>();
   for (let usable = lines.length; ; ) {
-    const kept = lines.flatMap((line, n) => (again.has(n) || bad.has(n) || n >= usable ? [] : [{ line, n }]));
+    const kept = lines.flatMap((line, n) =>
+      again.has(n) || blank.has(n) || bad.has(n) || n >= usable ? [] : [{ line, n }],
+    );
     try {
       const { record, before, dates } = await parseKept(kept, task, mapping);
       for (const [n, reason] of bad) notes.push(describeBad(firstLine + n, textOf(all[n], encoding), reason));
@@ -315,41 +206,8 @@ function renumber(
   return from && to ? [{ ...each, from: firstLine + from.n, to: firstLine + to.n }] : [];
 }
 
-const textOf = (line: Uint8Array = new Uint8Array(), encoding: string): string => {
-  const name = lineEndOf(line, encoding).length === 2 ? 'utf-16le' : isUtf8(line) ? 'utf-8' : 'windows-1252';
-  return new TextDecoder(name)
-    .decode(line)
-    .replace(/[\0\ufeff]/g, '')
-    .trimEnd();
-};
-
 const describeBad = (number: number, text: string, reason: string): string =>
   `line ${formatCount(number)} could not be read: ${reason}\n  ${text.slice(0, MAX_SHOWN_CHARACTERS)}`;
-
-/** The lines that repeat the header: a logger writes it again when it is restarted. */
-function findAgain(all: readonly Uint8Array[], from: number, { header, encoding }: GrowthTask): Set<number> {
-  const describing = splitLines(header.bytes.subarray(0, header.end), encoding)
-    .map((line) => textOf(line, encoding))
-    .filter((text) => text.trim() !== '');
-  const last = describing.at(-1);
-  const again = new Set<number>();
-  if (last === undefined) return again;
-  const known = new Set(describing);
-  const keys = new Set(describing.slice(0, -1).flatMap((text) => keyOf(text) ?? []));
-  for (let n = from; n < all.length; n++) {
-    if (textOf(all[n], encoding) !== last) continue;
-    again.add(n);
-    // The facts above it may have other values.
-    for (let above = n - 1; above >= from && again.size < all.length; above--) {
-      const text = textOf(all[above], encoding);
-      if (!known.has(text) && !keys.has(keyOf(text) ?? '')) break;
-      again.add(above);
-    }
-  }
-  return again;
-}
-
-const keyOf = (text: string): string | undefined => /^\s*([^:=]{1,80})[:=]/.exec(text)?.[1]?.trim();
 
 function describeAgain(again: number[], all: readonly Uint8Array[], { firstLine, encoding }: GrowthTask): string {
   const [first = 0] = again.sort((a, b) => a - b);
@@ -359,54 +217,35 @@ function describeAgain(again: number[], all: readonly Uint8Array[], { firstLine,
   return `the header comes again at line ${formatCount(firstLine + first)}\n${shown.join('\n')}`;
 }
 
-/** How many lines are read to find out whether they are a table of their own. */
-const MAX_TRIED_LINES = 200;
-/** A log of words has many lines without digits. */
-const MAX_TRIES = 20;
+const MARKS = [Buffer.from([0xef, 0xbb, 0xbf]), Buffer.from([0xff, 0xfe])];
 
-/**
- * The first line of another header, with other columns: what follows it is a run of its own. Without one, the number of
- * lines. Only a line without digits can be one, in a file whose readings have digits.
- */
-async function findBreak(
-  all: readonly Uint8Array[],
-  from: number,
-  again: ReadonlySet<number>,
-  { path, header, encoding }: GrowthTask,
-  mapping: Mapping,
-): Promise<number> {
-  const reading = textOf(splitLines(header.bytes.subarray(header.end), encoding)[0], encoding);
-  if (header.end === 0 || !/\d/.test(reading)) return all.length;
-  for (let n = from, tries = 0; n < all.length && tries < MAX_TRIES; n++) {
-    const line = all[n] ?? new Uint8Array();
-    if (again.has(n) || hasDigit(line) || textOf(line, encoding).trim() === '') continue;
-    tries += 1;
-    const tried = await parseLines(path, all.slice(n, n + MAX_TRIED_LINES), mapping).catch(() => undefined);
-    if (!tried || rowsIn(tried) === 0) continue;
-    const known = await parseLines(path, splitLines(header.bytes, encoding), mapping);
-    if (JSON.stringify(shapeOf(tried)) !== JSON.stringify(shapeOf(known))) return n;
-  }
-  return all.length;
+/** Leaves out or converts what does not belong in lines of text, and reports it. */
+function cleanLines(lines: readonly Uint8Array[], task: GrowthTask, notes: string[]): readonly Uint8Array[] {
+  const { encoding, firstLine, header } = task;
+  if (lineEndOf(header.bytes, encoding).length === 2) return lines;
+  const isMixed = encoding === 'auto' && isUtf8(header.bytes);
+  const all = Buffer.from(task.lines.buffer, task.lines.byteOffset, task.lines.byteLength);
+  const isClean = !all.includes(0) && !MARKS.some((mark) => all.includes(mark)) && (!isMixed || isUtf8(all));
+  return isClean ? lines : lines.map((line, n) => cleanLine(line, firstLine + n, isMixed, notes));
 }
 
-const hasDigit = (line: Uint8Array): boolean => line.some((byte) => byte >= 0x30 && byte <= 0x39);
-
-const UTF8_MARK = Buffer.from([0xef, 0xbb, 0xbf]);
-const UTF16_MARK = Buffer.from([0xff, 0xfe]);
-
-/** Leaves out or converts what does not belong in a line of text, and reports it. */
-function cleanLine(line: Uint8Array, number: number, { header, encoding }: GrowthTask, notes: string[]): Uint8Array {
-  if (lineEndOf(header.bytes, encoding).length === 2) return line;
-  const bytes = Buffer.from(line.buffer, line.byteOffset, line.byteLength);
+function cleanLine(line: Uint8Array, number: number, isMixed: boolean, notes: string[]): Uint8Array {
+  let bytes = Buffer.from(line);
   const note = (what: string): void =>
     void (notes.length < MAX_BAD_LINES && notes.push(`line ${formatCount(number)} ${what}`));
-  const hasMark = number > 1 && (bytes.includes(UTF8_MARK) || bytes.includes(UTF16_MARK));
-  if (hasMark) note('contains a byte order mark, which was left out');
-  if (bytes.includes(0)) note('contains NUL characters, which were left out');
-  if (encoding !== 'auto' || isUtf8(bytes) || !isUtf8(header.bytes)) return line;
+  for (const mark of number > 1 ? MARKS : []) {
+    const at = bytes.indexOf(mark);
+    if (at < 0) continue;
+    bytes = Buffer.concat([bytes.subarray(0, at), bytes.subarray(at + mark.length)]);
+    note('contains a byte order mark, which was left out');
+  }
+  if (bytes.includes(0)) {
+    bytes = Buffer.from(bytes.filter((byte) => byte !== 0));
+    note('contains NUL characters, which were left out');
+  }
+  if (!isMixed || isUtf8(bytes)) return bytes;
   note('is not in UTF-8 as the header is; it was read as windows-1252');
-  const text = new TextDecoder('windows-1252').decode(bytes);
-  return Buffer.from(hasMark ? text.replace('\u00ff\u00fe', '') : text, 'utf8');
+  return Buffer.from(new TextDecoder('windows-1252').decode(bytes), 'utf8');
 }
 
 const DAY = /^\d{4}-\d{2}-\d{2}(?!\d)/;
@@ -439,9 +278,10 @@ function splitDays(record: FileRecord, { per, today, days }: GrowthTask): Map<st
   );
 }
 
+/** Of its first date with a time, or else of its first date: others may be those of a calibration. */
 const dayOf = (row: readonly { readonly value: unknown }[]): string | undefined => {
-  const dated = row.find(({ value }) => typeof value === 'string' && DAY.test(value));
-  return dated && String(dated.value).slice(0, 10);
+  const dates = row.flatMap(({ value }) => (typeof value === 'string' && DAY.test(value) ? [value] : []));
+  return (dates.find((value) => value.length > 10) ?? dates[0])?.slice(0, 10);
 };
 
 const nextDay = (day: string): string =>
@@ -467,7 +307,7 @@ async function makePart(
   const file: IdentifiedFile = { path, location: path, size, mtimeNs, inode: 0n, sha256 };
   const part = {
     record: rows === 0 ? { ...record, meta: new Map() } : record,
-    ...{ day: first, isWhole: sum.isWhole, notes: notes.join('\n') },
+    ...{ day: first, isDaily: day !== '', isWhole: sum.isWhole, notes: notes.join('\n') },
     lines: rangeOf(firstLine, lines),
   };
   const mapped = mapping.map(toRecord(sum, dates), file, Number(mtimeNs / 1_000_000n), part);

@@ -1,6 +1,6 @@
 import { readdir } from 'node:fs/promises';
 import { posix } from 'node:path';
-import { FileError } from '../errors.js';
+import { FileChangedError, FileError } from '../errors.js';
 import type { DiskFile, FileStamp } from '../model.js';
 import type { Guard } from './guard.js';
 import { FileBusyError, type ReadBytes, readParts, stampOf, statAll } from './identify.js';
@@ -77,13 +77,30 @@ export const look = (file: DiskFile, known: Followed, options: LookOptions = {})
     }
     if (size < offset && inode !== known.inode) return other();
     if (size < offset) return shorter(known, low, { read, stamp, other, ...options });
-    if (!(await read(offset - tail.length, tail.length)).equals(tail)) {
-      // While it was shorter, other lines took the place of those at its end.
-      const isCut = known.low !== undefined && known.low >= headerEnd;
-      return other(isCut ? await lineStart(known.low ?? 0, read, start, options) : 0);
-    }
-    return readLines(known, { read, stamp, start, ...options });
+    const sameTail = commonLength(await read(offset - tail.length, tail.length), tail);
+    if (sameTail < tail.length) return other(await differsFrom(known, sameTail, { read, stamp, start, ...options }));
+    const seen = await readLines(known, { read, stamp, start, ...options });
+    // If it was truncated and written again meanwhile, these are parts of two contents.
+    if (!(await read(offset - tail.length, tail.length)).equals(tail))
+      throw new FileChangedError('the file was truncated while it was read', { where: { file: file.path } });
+    return seen;
   });
+
+/**
+ * Where the lines begin that are not as they were taken: those at the end were written again while the file was shorter,
+ * or lost to a power failure. 0 if it is not known that those before are as they were.
+ */
+async function differsFrom(
+  { offset, tail, low, headerEnd }: Followed,
+  same: number,
+  { read, start, ...options }: StartReading,
+): Promise<number> {
+  const tailFrom = offset - tail.length;
+  const from = await lineStart(Math.min(low ?? Number.POSITIVE_INFINITY, tailFrom + same), read, start, options);
+  // Of a longer file, a complete line before it must be as it was.
+  const isSame = tailFrom === 0 || (await lineStart(from - 1, read, start, options)) > tailFrom;
+  return from > headerEnd && (low !== undefined || isSame) ? from : 0;
+}
 
 /** How many bytes two texts have in common from their beginning. */
 function commonLength(a: Uint8Array, b: Uint8Array): number {
@@ -97,12 +114,15 @@ interface Reading extends LookOptions {
   readonly stamp: FileStamp;
 }
 
+type StartReading = Reading & { readonly start: Buffer };
+
 async function shorter(
   { headerEnd, offset, tail }: Followed,
   low: number,
   { read, stamp, other, ...options }: Reading & { other(from?: number): Look },
 ): Promise<Look> {
-  if (low < headerEnd) return other();
+  // Nothing but the header is left, or comes again: it was truncated.
+  if (low <= headerEnd) return other();
   const start = await read(0, Math.min(HEAD_BYTES, stamp.size));
   const from = await lineStart(low, read, start, options);
   const after = await read(from, Math.min(MAX_BATCH_BYTES, stamp.size - from));
@@ -115,7 +135,7 @@ async function shorter(
 
 async function readLines(
   { offset, tail }: Followed,
-  { read, stamp, start, encoding, maxBytes = MAX_BATCH_BYTES }: Reading & { readonly start: Buffer },
+  { read, stamp, start, encoding, maxBytes = MAX_BATCH_BYTES }: StartReading,
 ): Promise<Look> {
   const left = stamp.size - offset;
   const all = await read(offset, Math.min(left, maxBytes));
@@ -156,9 +176,12 @@ export function endOfLines(bytes: Uint8Array, lineEnd: readonly number[]): numbe
 /** The start of the line that this place is in. */
 async function lineStart(at: number, read: ReadBytes, start: Uint8Array, { encoding }: LookOptions): Promise<number> {
   const lineEnd = lineEndOf(start, encoding);
-  for (let from = Math.max(0, at - TAIL_BYTES), to = at; to > 0; to = from, from = Math.max(0, from - TAIL_BYTES)) {
+  // Both bytes of a line end of UTF-16 are in the same block.
+  for (let to = at - (at % lineEnd.length); to > 0; ) {
+    const from = Math.max(0, to - TAIL_BYTES);
     const end = endOfLines(await read(from, to - from), lineEnd);
     if (end > 0) return from + end;
+    to = from;
   }
   return 0;
 }
@@ -226,6 +249,14 @@ const EMPTY = new Uint8Array();
 /** Whether a folder has any file: that of a share which is not mounted has none, which says nothing about its files. */
 export const hasFiles = async (folder: string): Promise<boolean> =>
   (await readdir(folder).catch((): string[] => [])).length > 0;
+
+/** `log.1`, `log-20260304`, `log.2026-03-04.1` or `temp-20260304.csv`, but not `temp-2.csv`: that is another file. */
+export function isRotationOf(path: string, of: string): boolean {
+  const [name, { base, name: stem, ext }] = [posix.basename(path), posix.parse(of)];
+  if (name.startsWith(base)) return /^[.\-_]\d[\d.\-_T]*$/.test(name.slice(base.length));
+  const middle = name.slice(stem.length, name.length - ext.length);
+  return name.startsWith(stem) && name.endsWith(ext) && /^[.\-_]\d{4}[\d.\-_T]{2,}$/.test(middle);
+}
 
 /** Of a folder with more files, the others are not compared. */
 const MAX_SIBLINGS = 100;

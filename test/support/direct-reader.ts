@@ -1,4 +1,5 @@
-import { findHeader, readGrowth } from '../../src/mapping/growth.js';
+import { readGrowth } from '../../src/mapping/growth.js';
+import { findHeader } from '../../src/mapping/header.js';
 import { createMapping, type MappingOptions } from '../../src/mapping/mapping.js';
 import { readRun } from '../../src/mapping/reading.js';
 import type { Reader } from '../../src/pipeline.js';
