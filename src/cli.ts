@@ -2,7 +2,7 @@
 import { Command, CommanderError } from 'commander';
 import { escapeOutput } from './commands/terminal.js';
 import { ConfigError, EXIT, explain, LabfeedError } from './errors.js';
-import { ignoreDebuggerSignal, limitBacktracking, version } from './process.js';
+import { ignoreDebuggerSignal, limitBacktracking, logsToJournal, version } from './process.js';
 
 /** Adds arguments, options, examples and the action to a command. Only the command that is run is loaded. */
 type Load = () => Promise<(command: Command) => void>;
@@ -100,7 +100,8 @@ function pointToHelp(command: Command, name: string): void {
 
 function report(error: unknown, debug: boolean): number {
   // Configuration errors start with their location, as compiler errors do.
-  process.stderr.write(`${error instanceof ConfigError ? '' : 'labfeed: '}${explain(error)}\n`);
+  const text = `${error instanceof ConfigError ? '' : 'labfeed: '}${explain(error)}\n`;
+  process.stderr.write(logsToJournal(2) ? text.replace(/^(?=.)/gm, '<3>') : text);
   if (debug) console.error(error);
   else if (!(error instanceof LabfeedError))
     process.stderr.write('  → this is a bug in labfeed; please report it. For details, run: labfeed --debug …\n');

@@ -40,7 +40,7 @@ export function openNotebook(
   config: Pick<UsableConfig, 'notebook' | 'placeOf'>,
   { signal, key = keyOf(config) }: { readonly signal?: AbortSignal; readonly key?: Key } = {},
 ): Notebook {
-  const { log } = createLog({ level: 'silent', pretty: false });
+  const { log } = createLog({ level: 'silent' });
   const { rate: perSecond, concurrency } = config.notebook;
   const limiter = new Limiter({ perSecond, connections: () => concurrency, clock: systemClock, log });
   signal?.addEventListener('abort', () => limiter.stop(), { once: true });

@@ -7,8 +7,8 @@ export type Log = Logger;
 
 interface LogOptions {
   readonly level: string;
-  /** Readable lines for a terminal; otherwise JSON lines. */
-  readonly pretty: boolean;
+  /** Readable lines for a terminal or for the journal of systemd; by default JSON lines. */
+  readonly format?: 'terminal' | 'journal' | 'json';
   readonly destination?: DestinationStream;
 }
 
@@ -38,19 +38,20 @@ function inBatches(out: DestinationStream): DestinationStream {
 const MIN_CERTAIN_LENGTH = 8;
 
 /** Redacts the whole line, not certain fields: a key can appear in the text of an error or in a server's response. */
-export function createLog({ level, pretty: readable, destination }: LogOptions) {
+export function createLog({ level, format = 'json', destination }: LogOptions) {
   const secrets = new Set<string>();
   let pattern: RegExp | undefined;
   let longPattern: RegExp | undefined;
   const out =
     destination ??
-    (readable
+    (format === 'terminal'
       ? pretty({ sync: true, ignore: 'pid,hostname', singleLine: true, translateTime: 'SYS:HH:MM:ss' })
       : inBatches(process.stdout));
   const concealing: DestinationStream = {
     write(line) {
       const safe = escapeControls(pattern ? line.replace(pattern, '[secret]') : line);
-      out.write(readable ? escapeTwice(safe) : safe);
+      if (format === 'journal') out.write(toJournalLine(safe));
+      else out.write(format === 'terminal' ? escapeTwice(safe) : safe);
     },
   };
   return {
@@ -70,3 +71,25 @@ export function createLog({ level, pretty: readable, destination }: LogOptions) 
 /** pino-pretty prints the characters that JSON escapes. Line breaks and tabs stay, for stack traces. */
 const escapeTwice = (line: string): string =>
   line.replace(/\\(?:\\|[bfr]|u00[0-9a-f]{2})/g, (one) => (one === '\\\\' ? one : `\\${one}`));
+
+/** The priorities of syslog: critical, error, warning, information, debugging. */
+const PRIORITIES = [
+  [60, 2],
+  [50, 3],
+  [40, 4],
+  [30, 6],
+] as const;
+
+/** A line that `journalctl` shows with its priority: the message, then its fields. The journal knows the time. */
+function toJournalLine(line: string): string {
+  const { level, time, msg = '', err, ...fields } = JSON.parse(line) as Record<string, unknown>;
+  const [, priority] = PRIORITIES.find(([from]) => Number(level) >= from) ?? [0, 7];
+  const { message, stack } = (err ?? {}) as { message?: string; stack?: string };
+  const error = Number(level) >= 60 ? stack : message;
+  const all = { ...fields, ...(error === undefined ? {} : { error }) };
+  const texts = Object.entries(all).map(([name, value]) => {
+    const text = typeof value === 'string' ? value : JSON.stringify(value);
+    return `${name}=${/^[^\s"]+$/.test(text) ? text : JSON.stringify(text.replace(/\s*\n\s*/g, ' '))}`;
+  });
+  return `<${priority}>${escapeControls([msg, ...texts].join(' '))}\n`;
+}

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
+import { fstatSync, readFileSync } from 'node:fs';
 import { constants } from 'node:os';
 import { setFlagsFromString } from 'node:v8';
 
@@ -36,12 +36,12 @@ export function ignoreDebuggerSignal(): void {
 }
 
 /**
- * The first SIGTERM or SIGINT aborts the returned signal, so that the command can end cleanly. The second one ends the
+ * The first of these signals aborts the returned one, so that the command can end cleanly. The second one ends the
  * process at once, which the journal survives.
  */
-export function onStopRequest(): AbortSignal {
+export function onStopRequest(names: readonly NodeJS.Signals[] = ['SIGTERM', 'SIGINT']): AbortSignal {
   const stop = new AbortController();
-  for (const name of ['SIGTERM', 'SIGINT'] as const) {
+  for (const name of names) {
     process.on(name, () => {
       if (stop.signal.aborted) process.exit(128 + constants.signals[name]);
       stop.abort();
@@ -53,4 +53,12 @@ export function onStopRequest(): AbortSignal {
 /** Resolves when a stop is requested. */
 export async function stopRequested(signal: AbortSignal): Promise<void> {
   if (!signal.aborted) await once(signal, 'abort');
+}
+
+/** Whether a descriptor (1 or 2) is the journal of systemd, which understands priorities. */
+export function logsToJournal(descriptor: number, env = process.env): boolean {
+  const stream = env['JOURNAL_STREAM'];
+  if (!stream) return false;
+  const { dev, ino } = fstatSync(descriptor);
+  return stream === `${dev}:${ino}`;
 }

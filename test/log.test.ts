@@ -2,10 +2,10 @@ import { expect, test } from 'vitest';
 import { createLog } from '../src/log.js';
 
 /** A log, and everything written to it. */
-function written() {
+function written(format: 'json' | 'journal' = 'json') {
   const lines: string[] = [];
   const destination = { write: (line: string) => void lines.push(line) };
-  return { ...createLog({ level: 'info', pretty: false, destination }), text: () => lines.join('') };
+  return { ...createLog({ level: 'debug', format, destination }), text: () => lines.join('') };
 }
 
 test('a secret is redacted in messages, fields, URLs and errors', () => {
@@ -62,4 +62,22 @@ test('control characters and changes of direction are visible in a line, which s
   expect(JSON.parse(text())).toMatchObject({ name, msg: name });
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what must not be there
   expect(text()).not.toMatch(/[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e\u2066\u2028]/);
+});
+
+test('in the journal of systemd, each event is one line with its priority, its message and its fields', () => {
+  const { log, conceal, text } = written('journal');
+  conceal('k-0815');
+  log.debug('looked');
+  log.info({ run: 7, instrument: 'plate reader' }, 'run filed');
+  log.warn({ reason: 'the disk is full\n  → free some space', key: 'k-0815' }, 'waiting');
+  log.error({ path: 'a\u001b[31m.csv', err: new Error('not read') }, 'failed');
+  log.fatal('ended');
+  expect(text().split('\n')).toEqual([
+    '<7>looked',
+    '<6>run filed run=7 instrument="plate reader"',
+    '<4>waiting reason="the disk is full → free some space" key=[secret]',
+    expect.stringMatching(/^<3>failed path=[!-~]+ error="not read"$/),
+    '<2>ended',
+    '',
+  ]);
 });

@@ -97,7 +97,6 @@ describe('intake', () => {
       clock: systemClock,
       log: createLog({
         level: 'info',
-        pretty: false,
         destination: { write: (line) => void logged.push(JSON.parse(line)) },
       }).log,
     });

@@ -10,3 +10,11 @@ test.skipIf(!HAS_SYSTEMD)('the unit file is one that systemd takes without compl
   const { status, stderr, stdout } = spawnSync('systemd-analyze', ['verify', UNIT], { encoding: 'utf8' });
   expect({ status, said: stdout + stderr }).toEqual({ status: 0, said: '' });
 });
+
+test.skipIf(!HAS_SYSTEMD)('the exposure of the unit is at most 1.5 of 10', () => {
+  const { stdout } = spawnSync('systemd-analyze', ['security', '--offline=yes', '--no-pager', UNIT], {
+    encoding: 'utf8',
+  });
+  const [, exposure] = /Overall exposure level for labfeed\.service: ([\d.]+)/.exec(stdout) ?? [];
+  expect(Number(exposure)).toBeLessThanOrEqual(1.5);
+});

@@ -60,7 +60,7 @@ async function fileSamples({ folder, url, key, once, stop }: Demo): Promise<void
   const destination = pino.destination({ dest: join(folder, 'labfeed.log'), sync: true });
   const daemon = createDaemon({
     config: writeConfig(folder, url, key, page),
-    ...createLog({ level: 'info', pretty: false, destination }),
+    ...createLog({ level: 'info', destination }),
     clock: systemClock,
     observer: createProgress(url, samples.length),
   });

@@ -5,7 +5,7 @@ import { defaultJournal, type LoadedConfig } from '../config/load.js';
 import { backUp } from '../journal/maintenance.js';
 import { createLog } from '../log.js';
 import type { Dialect } from '../model.js';
-import { keepHeapSmall, onStopRequest, stopRequested } from '../process.js';
+import { keepHeapSmall, logsToJournal, onStopRequest, stopRequested } from '../process.js';
 import { formatBytes, plural } from '../text.js';
 import {
   type ConfigOption,
@@ -28,33 +28,46 @@ export function addRun(command: Command): void {
 async function run(options: ConfigOption): Promise<void> {
   // Loaded here, so that `backup` does not load the daemon.
   const { createDaemon } = await import('../daemon/daemon.js');
+  const { createService, meaningOfHangup } = await import('../daemon/service.js');
   keepHeapSmall();
   const config = usableConfigFrom(options);
-  const stop = onStopRequest();
+  const hangup = meaningOfHangup();
+  const stop = onStopRequest(hangup === 'stop' ? ['SIGTERM', 'SIGINT', 'SIGHUP'] : undefined);
   // The daemon continues if nobody reads its log any more. Other commands exit.
   process.stdout.removeAllListeners('error').on('error', () => undefined);
-  const logging = createLog({ level: config.settings.log, pretty: process.stdout.isTTY });
+  const format = process.stdout.isTTY ? 'terminal' : logsToJournal(1) ? 'journal' : 'json';
+  const logging = createLog({ level: config.settings.log, format });
+  const { log } = logging;
   const daemon = createDaemon({ config, ...logging, clock: systemClock });
-  process.on('SIGHUP', () => {
-    daemon
-      .reload(() => configFrom(options))
-      .catch((error: unknown) => logging.log.fatal({ err: error }, 'reload failed'));
-  });
+  const service = createService({ ...daemon, clock: systemClock, log });
+  if (hangup !== 'stop')
+    process.on('SIGHUP', () => {
+      if (hangup === 'nothing') return;
+      daemon.reload(() => configFrom(options)).catch((error: unknown) => log.fatal({ err: error }, 'reload failed'));
+    });
   try {
-    // A stop may be requested during the first scan.
+    service.start();
+    // A stop may be requested during the first scan, which a folder that does not respond can delay.
+    const late = setTimeout(service.ready, MAX_START_MS);
     await Promise.race([
       daemon
         .start()
+        .finally(() => clearTimeout(late))
+        .then(service.ready)
         .then(() => printLink(config, daemon.live().page))
         .then(() => stopRequested(stop)),
       stopRequested(stop),
     ]);
   } finally {
+    await service.stop();
     await daemon.stop();
   }
   // A request without an answer would keep the process alive until it times out.
   process.exit(0);
 }
+
+/** After this time the service counts as started, even if the first scan of a folder has not ended. */
+const MAX_START_MS = 120_000;
 
 /** Only on a terminal: a log that others can read must not contain the link. */
 function printLink(config: LoadedConfig, page: string | undefined): void {

@@ -90,6 +90,8 @@ export function createDaemon(options: DaemonOptions) {
       return inTurn(() => close(daemon));
     },
     live,
+    /** Rejects, or does not settle, if the journal cannot be used until a restart. */
+    checkJournal: async (): Promise<void> => daemon.journal?.respond(),
     /** The number of runs in each step or parked state. */
     count: async (): Promise<Record<string, number>> => (await daemon.journal?.outbox.count()) ?? {},
   };

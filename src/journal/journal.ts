@@ -51,6 +51,15 @@ export function createJournal(parts: JournalParts) {
     alarms: createAlarmJournal(store),
     /** Why the last change could not be written; undefined once a later one succeeded. */
     trouble: store.trouble,
+    /**
+     * Resolves when a change was written or refused: on a full disk, the journal waits for space. Rejects after a failed
+     * sync, which only a restart mends.
+     */
+    async respond(): Promise<void> {
+      store.check();
+      await store.commit(() => undefined).catch(() => undefined);
+      store.check();
+    },
     /** Writes pending changes, and releases the journal. */
     async close(): Promise<void> {
       try {

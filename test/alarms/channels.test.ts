@@ -111,7 +111,6 @@ describe('the command', () => {
     const lines: string[] = [];
     const { log } = createLog({
       level: 'info',
-      pretty: false,
       destination: { write: (line) => void lines.push(line) },
     });
     const failure = createCommand({ command: [path], log, env: process.env })(NOTICE, never);

@@ -24,7 +24,7 @@ function setUp(perSecond: number) {
   const clock = simulatedClock();
   const lines: Line[] = [];
   const destination = { write: (line: string) => void lines.push(JSON.parse(line)) };
-  const { log } = createLog({ level: 'debug', pretty: false, destination });
+  const { log } = createLog({ level: 'debug', destination });
   const limiter = new Limiter({ perSecond, clock, log, random: () => 1 });
   const sentAt: number[] = [];
   const send = (latencyMs = 0, failure?: () => Error): Promise<void> =>
@@ -148,7 +148,7 @@ test('stopping also rejects requests that wait for a probe or the end of an outa
 
 test('the limiter works with a clock that jumps at each sleep', async () => {
   const clock = manualClock();
-  const { log } = createLog({ level: 'silent', pretty: false });
+  const { log } = createLog({ level: 'silent' });
   const limiter = new Limiter({ perSecond: 5, clock, log });
   await Promise.all(Array.from({ length: 20 }, () => limiter.schedule(async () => undefined)));
   expect(clock.monotonic()).toBeGreaterThan(3000);
@@ -196,7 +196,7 @@ test('the state explains why requests wait', async () => {
 
 test('no more requests are in flight than there are connections', async () => {
   const clock = simulatedClock();
-  const { log } = createLog({ level: 'silent', pretty: false });
+  const { log } = createLog({ level: 'silent' });
   const limiter = new Limiter({ perSecond: 1000, connections: () => 2, clock, log });
   let inFlight = 0;
   let most = 0;
@@ -212,7 +212,7 @@ test('no more requests are in flight than there are connections', async () => {
 
 test('a request that waits for a connection is sent when one more is allowed', async () => {
   const clock = simulatedClock();
-  const { log } = createLog({ level: 'silent', pretty: false });
+  const { log } = createLog({ level: 'silent' });
   let connections = 1;
   const limiter = new Limiter({ perSecond: 1000, connections: () => connections, clock, log });
   const sent: string[] = [];

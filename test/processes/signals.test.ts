@@ -1,7 +1,8 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { spawn, spawnSync } from 'node:child_process';
+import { existsSync, fstatSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
-import { makeSite, startDaemon, weighing } from '../support/daemon-process.js';
+import { expect, onTestFinished, test } from 'vitest';
+import { CLI, makeSite, startDaemon, weighing } from '../support/daemon-process.js';
 import { runSandbox } from '../support/sandbox.js';
 import { tempFolder } from '../support/temp-folder.js';
 import { until } from '../support/until.js';
@@ -162,4 +163,42 @@ test('the key appears in no log, error, journal or process list, even if the ser
   ]) {
     expect(place).not.toContain(sandbox.key);
   }
+});
+
+/** `script` gives the command a terminal, and closes it when it ends itself. */
+test('closing the terminal ends a daemon in the foreground, cleanly', async () => {
+  const { site } = await setUp();
+  const output = join(site.folder, 'terminal.txt');
+  const terminal = spawn('script', [
+    '--quiet',
+    '--flush',
+    '--command',
+    `${process.execPath} ${CLI} run --config ${site.config}`,
+    output,
+  ]);
+  onTestFinished(() => void terminal.kill('SIGKILL'));
+  const shown = (): string => (existsSync(output) ? readFileSync(output, 'utf8') : '');
+  await until('the daemon is ready', () => shown().includes('ready') && existsSync(`${site.journal}.live`));
+  const { pid } = JSON.parse(readFileSync(`${site.journal}.live`, 'utf8')) as { pid: number };
+  terminal.kill('SIGKILL');
+  await until('the daemon has ended', () => !existsSync(`/proc/${pid}`));
+  // A clean end removes the status file.
+  expect(existsSync(`${site.journal}.live`)).toBe(false);
+});
+
+test('errors of a service have the priority that `journalctl -p err` shows', () => {
+  const config = join(tempFolder(), 'labfeed.yaml');
+  writeFileSync(config, 'notebok: {}\n');
+  const log = join(tempFolder(), 'journal');
+  const descriptor = openSync(log, 'w');
+  const { dev, ino } = fstatSync(descriptor);
+  const env = { ...process.env, JOURNAL_STREAM: `${dev}:${ino}` };
+  const { status } = spawnSync(process.execPath, [CLI, 'run', '--config', config], {
+    env,
+    stdio: ['ignore', descriptor, descriptor],
+  });
+  expect(status).toBe(78);
+  const lines = readFileSync(log, 'utf8').trim().split('\n');
+  expect(lines.length).toBeGreaterThan(0);
+  for (const line of lines) expect(line).toMatch(/^<3>/);
 });

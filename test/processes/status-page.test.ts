@@ -84,7 +84,7 @@ test('the page is served before the first scan, and shows the instruments as sta
   const daemon = createDaemon({
     config,
     clock: systemClock,
-    ...createLog({ level: 'info', pretty: false, destination }),
+    ...createLog({ level: 'info', destination }),
   });
   onTestFinished(() => daemon.stop());
   await daemon.start();

@@ -1,5 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { weighing } from '../support/daemon-process.js';
 import { bootMachine, CAN_BOOT, type Machine } from '../support/machine-with-systemd.js';
@@ -11,9 +12,9 @@ if (!CAN_BOOT) console.warn('there is no systemd, or no right to start one: the 
 
 const LONG_MS = 60_000;
 
-async function setUp() {
+async function setUp(settings: Readonly<Record<string, string>> = {}) {
   const sandbox = await runSandbox(join(tempFolder(), 'notebook.db'));
-  const machine = await bootMachine();
+  const machine = await bootMachine(settings);
   const { etc, srv } = machine;
   writeFileSync(join(etc, 'api-key'), `${sandbox.key}\n`, { mode: 0o600 });
   for (const name of ['balance', 'logger']) mkdirSync(join(srv, name));
@@ -45,7 +46,9 @@ test.skipIf(!CAN_BOOT)(
   async () => {
     const { machine, sandbox, configure, drop, titles, filed, said } = await setUp();
     configure(['balance']);
+    // Returns when the service is ready.
     expect(await machine.run('systemctl', 'start', 'labfeed')).toEqual({ status: 0, output: '' });
+    expect(await machine.shows('StatusText')).toBe('watching 1 folder');
     drop('balance', 1);
     await filed(1);
     // Only the service can read the journal and the key.
@@ -105,6 +108,23 @@ test.skipIf(!CAN_BOOT)(
     await until('it has failed', async () => (await machine.shows('ActiveState')) === 'failed', LONG_MS);
     expect(await machine.shows('ExecMainStatus')).toBe('78');
     expect(await machine.shows('NRestarts')).toBe('0');
+  },
+  240_000,
+);
+
+test.skipIf(!CAN_BOOT)(
+  'a daemon that hangs is restarted by the watchdog, and files what came meanwhile',
+  async () => {
+    const { machine, configure, drop, filed } = await setUp({ WatchdogSec: '12s', TimeoutStopSec: '2s' });
+    configure(['balance']);
+    await machine.run('systemctl', 'start', 'labfeed');
+    // It sends signs of life.
+    await sleep(16_000);
+    expect(await machine.shows('NRestarts')).toBe('0');
+    expect((await machine.run('systemctl', 'kill', '--kill-who=main', '--signal=STOP', 'labfeed')).status).toBe(0);
+    drop('balance', 1);
+    await filed(1);
+    expect(await machine.shows('NRestarts')).toBe('1');
   },
   240_000,
 );

@@ -237,7 +237,7 @@ function logTo(trace: Trace, process: SimulatedProcess): Log {
     // A dead process logs nothing, and the time of day is not the history's.
     if (process.alive()) trace(line.replace(/"time":"[^"]*",/, '').trimEnd());
   };
-  return createLog({ level: 'debug', pretty: false, destination: { write } }).log;
+  return createLog({ level: 'debug', destination: { write } }).log;
 }
 
-const SILENT = createLog({ level: 'silent', pretty: false }).log;
+const SILENT = createLog({ level: 'silent' }).log;

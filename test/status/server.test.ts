@@ -28,7 +28,7 @@ function start(): Started {
     ...systemClock,
     sleep: (_ms: number, signal?: AbortSignal) => systemClock.sleep(20, signal),
   };
-  const { log } = createLog({ level: 'info', pretty: false, destination });
+  const { log } = createLog({ level: 'info', destination });
   const server = createStatusServer(someDeps({ clock, log }));
   onTestFinished(() => server.stop());
   return { server, lines, url: () => lines.findLast(({ url }) => url !== undefined)?.url ?? '' };

@@ -60,7 +60,7 @@ const growing =
 /** For these, RUN is how often it happens until then. */
 let countdown = Number(run);
 
-const { log, conceal, isSecretIn } = createLog({ level: 'info', pretty: false });
+const { log, conceal, isSecretIn } = createLog({ level: 'info' });
 const runtime = createRuntime({
   config,
   journal: {

@@ -31,8 +31,8 @@ export interface Machine {
   shows(property: string): Promise<string>;
 }
 
-/** A real systemd as PID 1 of its own namespaces, with labfeed installed as its unit file says. */
-export async function bootMachine(): Promise<Machine> {
+/** A real systemd as PID 1 of its own namespaces, with labfeed installed as its unit file says, but for these settings. */
+export async function bootMachine(settings: Readonly<Record<string, string>> = {}): Promise<Machine> {
   const folder = tempFolder();
   const [units, etc, srv] = ['units', 'etc', 'srv'].map((name) => join(folder, name)) as [string, string, string];
   for (const path of [units, etc, srv]) mkdirSync(path, { mode: 0o755 });
@@ -43,7 +43,10 @@ export async function bootMachine(): Promise<Machine> {
   mkdirSync(join(units, 'labfeed.service.d'));
   writeFileSync(
     join(units, 'labfeed.service.d/log.conf'),
-    '[Service]\nStandardOutput=append:/run/labfeed.log\nStandardError=append:/run/labfeed.log\n',
+    [
+      '[Service]\nStandardOutput=append:/run/labfeed.log\nStandardError=append:/run/labfeed.log\n',
+      ...Object.entries(settings).map(([name, value]) => `${name}=${value}\n`),
+    ].join(''),
   );
 
   const outside = spawn('unshare', [...namespaces(), BOOT, folder, PROJECT, process.execPath], {

@@ -1,3 +1,3 @@
 import { createLog, type Log } from '../../src/log.js';
 
-export const silentLog = (): Log => createLog({ level: 'silent', pretty: false }).log;
+export const silentLog = (): Log => createLog({ level: 'silent' }).log;

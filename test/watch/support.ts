@@ -110,7 +110,6 @@ export function watching(
   const logged: Logged[] = [];
   const { log } = createLog({
     level: 'info',
-    pretty: false,
     destination: { write: (line) => void logged.push(JSON.parse(line)) },
   });
   const watcher = createWatcher(
