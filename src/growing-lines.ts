@@ -4,7 +4,7 @@ import type { Instrument } from './config/load.js';
 import type { Growing } from './config/schema.js';
 import { explain, FileError } from './errors.js';
 import type { Appended, NewGrowth } from './growth.js';
-import type { Generation, NewGeneration } from './journal/growing.js';
+import type { Generation, NewGeneration, OpenGeneration } from './journal/growing.js';
 import type { Journal } from './journal/journal.js';
 import type { Log } from './log.js';
 import type { Growth, GrowthTask } from './mapping/growth.js';
@@ -12,8 +12,8 @@ import { type FoundHeader, type HeaderTask, MAX_LEAD_BYTES } from './mapping/hea
 import { receiveError } from './mapping/reading.js';
 import type { DiskFile, IdentifiedFile } from './model.js';
 import type { NewRun } from './outbox.js';
-import { formatCount, formatDay } from './text.js';
-import { encodingOf, endOfLines, type Look, lineEndOf, readBlocks, readLead, tailOf } from './watch/growing.js';
+import { formatCount, formatDay, plural } from './text.js';
+import { encodingOf, endOfLines, type Look, lineEndOf, look, readBlocks, readLead, tailOf } from './watch/growing.js';
 import { createGuard } from './watch/guard.js';
 import { standInFor } from './watch/identify.js';
 import type { Activity } from './watch/intake.js';
@@ -34,7 +34,7 @@ export interface FollowingDeps {
   readonly growing: Growing;
   readonly journal: Pick<Journal, 'intake' | 'outbox' | 'growing' | 'growths'>;
   readonly reader: LineReader;
-  readonly rawFiles?: Pick<RawFiles, 'beginPlots'> | undefined;
+  readonly rawFiles?: RawFiles | undefined;
   readonly activity: Activity;
   readonly observer: { quarantined?(instrument: string, path: string, problem: FileError): void };
   /** Whether a file with this path is one of the instrument's. */
@@ -83,6 +83,80 @@ function withoutSecrets<T extends Pick<Generation, 'head' | 'tail'>>(
   return { ...blocks, head: clean(blocks.head), tail: clean(blocks.tail) };
 }
 
+/** Lines that were handed over before a crash are not read again. */
+export async function resume(generation: Generation, { journal }: Context): Promise<Generation> {
+  const handed = await journal.growths.upto(generation.id);
+  if (!handed || handed.upto <= generation.offset) return generation;
+  const { upto: offset, lines, tail } = handed;
+  return { ...generation, offset, lines, tail };
+}
+
+export async function loadGeneration({ id }: OpenGeneration, context: Context): Promise<Generation> {
+  const generation = await context.journal.growing.get(id);
+  if (!generation) throw new Error(`generation ${id} is not in the journal`);
+  return resume(generation, context);
+}
+
+/** However often a file is replaced while it is read, each look ends. */
+const MAX_REPLACED = 10;
+
+/**
+ * Takes all complete lines, batch by batch. Returns whether there were any. `replace`: finds out what to follow instead
+ * if other content took the place of the file. Of a rotated file, the next look finds out where it is.
+ */
+export async function readAll(
+  from: Generation,
+  file: DiskFile,
+  isBacklog: boolean,
+  context: Context,
+  replace?: (generation: Generation, file: DiskFile, seen: OtherContent, context: Context) => Promise<Generation>,
+): Promise<boolean> {
+  const { instrument, journal, options, signal, clock, wakeDelivery } = context;
+  let generation = from;
+  let hasGrown = false;
+  let stamp: DiskFile = file;
+  for (let replaced = 0; ; ) {
+    signal.throwIfAborted();
+    const seen = await look(file, followed(generation), options);
+    stamp = { ...file, ...seen.stamp };
+    if (seen.kind === 'other') {
+      if (!replace || generation.place !== undefined || ++replaced > MAX_REPLACED) break;
+      generation = await replace(generation, stamp, seen, context);
+      continue;
+    }
+    if (seen.kind === 'shorter') {
+      generation = await noteShorter(generation, seen, context);
+      break;
+    }
+    const step = await takeLines(generation, stamp, seen, isBacklog, context);
+    generation = step.generation;
+    hasGrown ||= step.hasGrown;
+    if (step.isDone) break;
+  }
+  if (await journal.growths.flush(generation.id)) wakeDelivery();
+  await journal.growing.save({ ...generation, lookedAt: clock.now() });
+  const [run] = await journal.growths.newest(generation.id);
+  if (run !== undefined) journal.intake.remember(instrument.name, stamp, { sha256: run, copy: '', isErased: false });
+  return hasGrown;
+}
+
+export const followed = ({ inode, base, offset, head, tail, headerEnd, low }: Generation) => ({
+  ...{ inode, base, offset, head, tail, low, headerEnd: base + headerEnd },
+});
+
+async function noteShorter(
+  generation: Generation,
+  { low, stamp }: Extract<Look, { kind: 'shorter' }>,
+  context: Context,
+): Promise<Generation> {
+  const gone = generation.offset - stamp.size;
+  const note = `the file became shorter: the last ${plural(gone, 'byte')} of what was filed ${gone === 1 ? 'is' : 'are'} gone`;
+  if (generation.low === undefined) await report(generation, `${note}; what was filed stays`, false, context);
+  return { ...generation, low, note };
+}
+
+export type OtherContent = Extract<Look, { kind: 'other' }>;
+
 interface Step {
   readonly generation: Generation;
   readonly hasGrown: boolean;
@@ -93,7 +167,7 @@ interface Step {
 type SeenLines = Extract<Look, { kind: 'lines' }>;
 
 /** One batch of lines: parsed with the header, handed over, and only then remembered as taken. */
-export async function takeLines(
+async function takeLines(
   before: Generation,
   file: DiskFile,
   seen: SeenLines,

@@ -1,36 +1,24 @@
 import { posix } from 'node:path';
-import { explain, FileError } from './errors.js';
+import { FileError } from './errors.js';
 import {
   type Context,
   createContext,
   type FollowingDeps,
-  handOver,
-  readDays,
+  followed,
+  loadGeneration,
+  type OtherContent,
+  readAll,
   refuse,
   refusedAs,
   report,
+  resume,
   startAt,
-  takeLines,
 } from './growing-lines.js';
-import type { Generation, NewGeneration } from './journal/growing.js';
+import { beginBetween, findMoved, finish, finishRotated, followPlace } from './growing-rotated.js';
+import type { Generation, NewGeneration, OpenGeneration } from './journal/growing.js';
 import { splitLines } from './mapping/header.js';
 import type { DiskFile, FoundFile } from './model.js';
-import { plural } from './text.js';
-import {
-  beginAlike,
-  continues,
-  encodingOf,
-  hasFiles,
-  isRotationOf,
-  type Look,
-  look,
-  type Replacement,
-  readBlocks,
-  readRest,
-  siblingsOf,
-  startOfLine,
-  tailOf,
-} from './watch/growing.js';
+import { continues, encodingOf, look, type Replacement, startOfLine } from './watch/growing.js';
 import { FileBusyError } from './watch/identify.js';
 import { quietMsOf, statFile } from './watch/settle.js';
 
@@ -91,7 +79,8 @@ async function follow(found: FoundFile, isBacklog: boolean, context: Context): R
     try {
       generation = (await stillThere(file, context)) ?? (await generationOf(file, context));
       if (!generation) return 'skipped';
-      return (await readAll(generation, file, isBacklog, context)) ? 'revised' : 'unchanged';
+      const hasGrown = await readAll(generation, file, isBacklog, context, replace);
+      return hasGrown ? 'revised' : 'unchanged';
     } catch (error) {
       if (!(error instanceof FileError)) throw error;
       return await refuseFile(generation, file, error, context);
@@ -134,26 +123,6 @@ async function stillThere(file: DiskFile, context: Context): Promise<Generation 
   return undefined;
 }
 
-/** Looks for a rotated file that is no longer where it was. If it is not found, it gets no more lines. */
-async function followPlace(generation: Generation, file: DiskFile, context: Context): Promise<boolean> {
-  const { journal } = context;
-  const moved = await findMoved(generation, { ...file, path: generation.path, location: generation.path }, context);
-  if (moved && moved.path !== generation.place) {
-    await journal.growing.save({ ...generation, place: moved.path });
-    return true;
-  }
-  if (generation.state === 'rotated')
-    await report(
-      generation,
-      `the file ${posix.basename(generation.place ?? generation.path)} is gone: lines that it got after the last look, if any, are not filed`,
-      true,
-      context,
-    );
-  await journal.growths.flush(generation.id);
-  await journal.growing.save({ ...generation, state: 'closed', place: undefined, note: 'it was rotated and is gone' });
-  return false;
-}
-
 /** The generation of a file: known, renamed from another path, or new. Undefined for a copy of another one. */
 async function generationOf(file: DiskFile, context: Context): Promise<Generation | undefined> {
   const { instrument, journal, options, log } = context;
@@ -162,7 +131,7 @@ async function generationOf(file: DiskFile, context: Context): Promise<Generatio
   if (known) return resume(known, context);
   const alike = (await journal.growing.open(name)).filter((other) => mayBe(file, other));
   for (const each of alike) {
-    const other = await resume(each, context);
+    const other = await loadGeneration(each, context);
     if (!(await continues(file, other, options.guard))) continue;
     if (await isStillAt(other, file)) {
       log.warn({ file: file.path, of: other.path }, 'the file is a copy of one that is growing, skipping it');
@@ -184,7 +153,7 @@ async function generationOf(file: DiskFile, context: Context): Promise<Generatio
   return journal.growing.begin({ ...(await startAt(file, offset, context)), base: 0, offset });
 }
 
-const mayBe = (file: DiskFile, { inode, path }: Generation): boolean =>
+const mayBe = (file: DiskFile, { inode, path }: OpenGeneration): boolean =>
   file.inode === inode ||
   (posix.dirname(path) === posix.dirname(file.path) && posix.basename(file.path).startsWith(posix.parse(path).name));
 
@@ -192,64 +161,6 @@ const mayBe = (file: DiskFile, { inode, path }: Generation): boolean =>
 async function isStillAt({ path, place, inode, offset }: Generation, file: DiskFile): Promise<boolean> {
   const now = await statFile({ ...file, path: place ?? path, location: place ?? path });
   return typeof now === 'object' && now.inode === inode && now.size >= offset;
-}
-
-/** Lines that were handed over before a crash are not read again. */
-async function resume(generation: Generation, { journal }: Context): Promise<Generation> {
-  const handed = await journal.growths.upto(generation.id);
-  if (!handed || handed.upto <= generation.offset) return generation;
-  const { upto: offset, lines, tail } = handed;
-  return { ...generation, offset, lines, tail };
-}
-
-/** However often a file is replaced while it is read, each look ends. */
-const MAX_REPLACED = 10;
-
-/** Takes all complete lines, batch by batch. Returns whether there were any. */
-async function readAll(from: Generation, file: DiskFile, isBacklog: boolean, context: Context): Promise<boolean> {
-  const { instrument, journal, options, signal, clock, wakeDelivery } = context;
-  let generation = from;
-  let hasGrown = false;
-  let stamp: DiskFile = file;
-  for (let replaced = 0; ; ) {
-    signal.throwIfAborted();
-    const seen = await look(file, followed(generation), options);
-    stamp = { ...file, ...seen.stamp };
-    if (seen.kind === 'other') {
-      // Of a rotated file, the next look finds out where it is.
-      if (generation.place !== undefined || ++replaced > MAX_REPLACED) break;
-      generation = await replace(generation, stamp, seen, context);
-      continue;
-    }
-    if (seen.kind === 'shorter') {
-      generation = await noteShorter(generation, seen, context);
-      break;
-    }
-    const step = await takeLines(generation, stamp, seen, isBacklog, context);
-    generation = step.generation;
-    hasGrown ||= step.hasGrown;
-    if (step.isDone) break;
-  }
-  if (await journal.growths.flush(generation.id)) wakeDelivery();
-  await journal.growing.save({ ...generation, lookedAt: clock.now() });
-  const [run] = await journal.growths.newest(generation.id);
-  if (run !== undefined) journal.intake.remember(instrument.name, stamp, { sha256: run, copy: '', isErased: false });
-  return hasGrown;
-}
-
-const followed = ({ inode, base, offset, head, tail, headerEnd, low }: Generation) => ({
-  ...{ inode, base, offset, head, tail, low, headerEnd: base + headerEnd },
-});
-
-async function noteShorter(
-  generation: Generation,
-  { low, stamp }: Extract<Look, { kind: 'shorter' }>,
-  context: Context,
-): Promise<Generation> {
-  const gone = generation.offset - stamp.size;
-  const note = `the file became shorter: the last ${plural(gone, 'byte')} of what was filed ${gone === 1 ? 'is' : 'are'} gone`;
-  if (generation.low === undefined) await report(generation, `${note}; what was filed stays`, false, context);
-  return { ...generation, low, note };
 }
 
 const HOW: Readonly<Record<Replacement, string>> = {
@@ -265,7 +176,7 @@ const HOW: Readonly<Record<Replacement, string>> = {
 async function replace(
   generation: Generation,
   file: DiskFile,
-  seen: Extract<Look, { kind: 'other' }>,
+  seen: OtherContent,
   context: Context,
 ): Promise<Generation> {
   const { journal } = context;
@@ -311,143 +222,4 @@ async function successor(
   const encoding = encodingOf(generation.head, context.options.encoding);
   const lines = Math.max(0, generation.lines - splitLines(gone, encoding).length);
   return { ...begun, header, headerEnd, start, nth, lines, base, offset: from };
-}
-
-/** Where the content of a generation is since it was rotated: renamed, or copied before the file was truncated. */
-async function findMoved(generation: Generation, file: DiskFile, { options }: Context): Promise<DiskFile | undefined> {
-  for (const sibling of await siblingsOf(file)) {
-    const isSame = sibling.inode === generation.inode && sibling.inode !== file.inode;
-    if (generation.offset === 0 ? isSame : await continues(sibling, generation, options.guard)) return sibling;
-  }
-  return undefined;
-}
-
-/**
- * Generations that came and went between two looks: rotated files beside it that are newer and have the same header. What
- * begins with the same readings as another one is a copy.
- */
-async function beginBetween(
-  before: Generation,
-  moved: DiskFile | undefined,
-  file: DiskFile,
-  context: Context,
-): Promise<Generation[]> {
-  const { journal, isOwn, isOthers, options, log } = context;
-  const { header, headerEnd, instrument, path } = before;
-  if (!header || headerEnd === 0) return [];
-  const since = moved?.mtimeNs ?? BigInt(before.lookedAt) * 1_000_000n;
-  const begun: Generation[] = [];
-  for (const sibling of (await siblingsOf(file)).reverse()) {
-    if (sibling.mtimeNs <= since || sibling.inode === moved?.inode || !isRotationOf(sibling.path, path)) continue;
-    if (isOwn(sibling.path) || isOthers(sibling.path) || (await journal.growing.at(instrument, sibling.path))) continue;
-    try {
-      const { head } = await readBlocks(sibling, headerEnd, options);
-      if (!Buffer.from(header.subarray(0, headerEnd)).equals(head)) {
-        log.warn({ file: sibling.path }, 'a file beside one that was rotated has another header: it is not read');
-        continue;
-      }
-      const others = [file, ...(moved ? [moved] : [])];
-      const alike = await Promise.all(others.map((one) => beginAlike(sibling, one, headerEnd, options.guard)));
-      if (alike.includes(true)) continue;
-      const blocks = await readBlocks(sibling, 0, options);
-      const rotated = { instrument, path, place: sibling.path, state: 'rotated', base: 0, ...blocks } as const;
-      begun.push(await journal.growing.begin(rotated));
-    } catch (error) {
-      if (!(error instanceof FileError)) throw error;
-      log.warn({ file: sibling.path, reason: explain(error) }, 'a file beside one that was rotated is not read');
-    }
-  }
-  return begun;
-}
-
-const NO_FILE = { size: 0, mtimeNs: 0n, inode: 0n };
-
-/** Read to the end: nothing was added to a rotated file for so long, and its writer has begun the next one. */
-const CLOSE_MS = 60_000;
-/** Many programs keep writing to a file that was renamed, until they are restarted. */
-const ABANDON_MS = 24 * 3_600_000;
-
-async function finishRotated(context: Context): Promise<void> {
-  const { instrument, journal, growing, signal, clock, log } = context;
-  const failed = (error: unknown): Generation[] => {
-    log.error({ reason: explain(error) }, 'cannot read the journal, retrying');
-    return [];
-  };
-  for (const each of await journal.growing.open(instrument.name).catch(failed)) {
-    if (signal.aborted) return;
-    try {
-      const generation = await resume(each, context);
-      if (generation.state === 'open') await findRenamed(generation, context);
-      else if (clock.now() - generation.lookedAt >= Math.min(CLOSE_MS, growing.everyMs))
-        await finish(generation, context);
-    } catch (error) {
-      log.warn({ file: each.place ?? each.path, reason: explain(error) }, 'cannot read a rotated file yet, retrying');
-    }
-  }
-}
-
-/** A file can be renamed long before another one takes its place. */
-async function findRenamed(generation: Generation, context: Context): Promise<void> {
-  const { path } = generation;
-  const file: DiskFile = { ...NO_FILE, path, location: path };
-  if ((await statFile(file)) !== 'absent') return;
-  const moved = await findMoved(generation, file, context);
-  if (!moved) {
-    // After a crash, lines may be in the journal that nothing else would send: the file is gone.
-    if (await context.journal.growths.flush(generation.id)) context.wakeDelivery();
-    return;
-  }
-  await report(
-    generation,
-    `the file ${posix.basename(path)} was renamed to ${posix.basename(moved.path)}`,
-    false,
-    context,
-  );
-  await finish({ ...generation, state: 'rotated', place: moved.path }, context);
-}
-
-/** Takes the last lines of a rotated file. If there are none, the generation ends, and an unfinished line is reported. */
-async function finish(generation: Generation, context: Context): Promise<void> {
-  const { journal, options, clock } = context;
-  const { path, place = path } = generation;
-  const file = await statFile({ ...NO_FILE, path: place, location: place });
-  if (file === 'no answer') return;
-  const seen = file === 'absent' ? undefined : await look(file, followed(generation), options);
-  if (file === 'absent' || seen?.kind !== 'lines') {
-    // Not if the share is not mounted.
-    if (await hasFiles(posix.dirname(place)))
-      await followPlace(generation, { ...NO_FILE, path, location: path }, context);
-    return;
-  }
-  if (seen.bytes.length > 0) {
-    await journal.growing.save(generation);
-    await readAll(generation, file, false, context);
-    return;
-  }
-  const hasSuccessor = await journal.growing.hasSuccessor(generation);
-  const isQuiet = clock.now() - Number(file.mtimeNs / 1_000_000n) >= (hasSuccessor ? CLOSE_MS : ABANDON_MS);
-  if (!isQuiet || generation.lookedAt === 0)
-    return journal.growing.save({ ...generation, lookedAt: clock.now(), unfinished: seen.unfinished });
-  const ended = await tellRest(generation, file, context);
-  await report(ended, `the file ${posix.basename(place)} was read to its end`, true, context);
-  await journal.growths.flush(ended.id);
-  await journal.growing.save({ ...ended, state: 'closed', unfinished: 0, note: 'it was rotated and read to its end' });
-  context.wakeDelivery();
-}
-
-/** The last line of a file that gets no more lines: it may be half a reading, so it is reported but not read. */
-async function tellRest(generation: Generation, file: DiskFile, context: Context): Promise<Generation> {
-  const rest = await readRest(file, generation.offset, context.options);
-  if (rest.toString('utf8').replace(/\0/g, '').trim() === '' || !generation.header) return generation;
-  const showsText = !context.isSecretIn(rest.toString('latin1'));
-  const task = { lines: rest, refused: 'the file ended before the line was finished', showsText };
-  const growth = await readDays(generation, file, task, context);
-  if (growth.kind !== 'parts') return generation;
-  await handOver(generation, file, { ...growth, bytes: rest.length }, rest, false, context);
-  return {
-    ...generation,
-    offset: generation.offset + rest.length,
-    lines: generation.lines + 1,
-    tail: tailOf(generation.tail, rest),
-  };
 }

@@ -1,6 +1,7 @@
 import type { Draft } from './model.js';
 import type { Added, NewRun, Reading } from './outbox.js';
 import { formatTime, plural } from './text.js';
+import type { NewAttachment } from './uploads.js';
 
 /** From intake to outbox, for the runs of growing files: each batch of lines adds comments and another body. */
 export interface Growths {
@@ -12,6 +13,10 @@ export interface Growths {
   newest(generation: number): Promise<string[]>;
   /** Stores what a batch of lines adds. Repeating it after a crash changes nothing: it is identified by its end. */
   append(batch: NewBatch): Promise<Appended>;
+  /** Attaches the file, which is complete, to the run that got its last lines. */
+  attach(generation: number, files: readonly NewAttachment[]): Promise<boolean>;
+  /** Whether nothing more is expected of its file. */
+  hasEnded(generation: number): Promise<boolean>;
   /** What was appended may be delivered now, in one update of each run. */
   flush(generation: number): Promise<boolean>;
   /** Adds to the history of the newest run of a generation how its file changed; `isEnd`: it gets no more lines. */

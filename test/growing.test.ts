@@ -1,6 +1,8 @@
+import { createHash } from 'node:crypto';
 import {
   copyFileSync,
   linkSync,
+  readdirSync,
   readFileSync,
   renameSync,
   rmSync,
@@ -383,3 +385,60 @@ test('a link to elsewhere is quarantined once, however the file grows', async ()
   expect(await scene.runs()).toEqual([1]);
   expect((await scene.reader.job(1))?.reason).toMatch(/link/);
 });
+
+const rawFiles = (all: { kind: string; name: string; sha256: string }[]) =>
+  all.filter(({ kind }) => kind !== 'plot').map(({ kind, name, sha256 }) => [kind, name, sha256]);
+
+test.each(['file', 'day'] as const)(
+  'a rotated log is attached once to the run with its last lines when it was read to its end (per: %s)',
+  async (per) => {
+    const scene = setUp({ per });
+    scene.append(HEADER + lines(1, 3) + at(1, '2026-03-05'));
+    await scene.look();
+    await scene.deliver();
+    const last = per === 'file' ? 1 : 2;
+    renameSync(scene.path, `${scene.path}.1`);
+    scene.append(HEADER + at(1, '2026-03-06'));
+    await scene.look();
+    expect(rawFiles(await scene.attached(last))).toEqual([]);
+    for (let n = 0; n < 3; n++) {
+      scene.clock.advance(120_000);
+      await scene.finish();
+    }
+    const sha256 = hashOf(`${scene.path}.1`);
+    expect(rawFiles(await scene.attached(last))).toEqual([['raw', 'temp.csv', sha256]]);
+    // Sent when the run is done again, from a copy.
+    rmSync(`${scene.path}.1`);
+    await scene.deliver();
+    const scope = { server: 'https://notebook', attached: ['logger'], dropped: [] };
+    scene.database.exec(`UPDATE runs SET server = '${scope.server}', experiment = id`);
+    expect(await scene.journal.outbox.uploads.claim(Number.MAX_SAFE_INTEGER, 10, scope)).toContain(last);
+    expect(readdirSync(scene.path.replace('data/temp.csv', 'spool'))).toContain(sha256);
+  },
+);
+
+test('a log that has not grown for a week is attached, and again if it has grown since', async () => {
+  const scene = setUp();
+  scene.append(HEADER + lines(1, 3));
+  await scene.look();
+  await scene.deliver();
+  scene.clock.advance(6 * 86_400_000);
+  await scene.finish();
+  expect(rawFiles(await scene.attached(1))).toEqual([]);
+  scene.clock.advance(86_400_000);
+  await scene.finish();
+  await scene.finish();
+  expect(rawFiles(await scene.attached(1))).toEqual([['raw', 'temp.csv', hashOf(scene.path)]]);
+  expect((await scene.history(1)).filter((text) => /counts as complete/.test(text))).toHaveLength(1);
+  await scene.deliver();
+  scene.append(at(4));
+  await scene.look();
+  expect((await scene.reader.job(1))?.growth?.endedAt).toBeUndefined();
+  await scene.deliver();
+  scene.clock.advance(7 * 86_400_000);
+  await scene.finish();
+  expect(rawFiles(await scene.attached(1))).toEqual([['raw', 'temp.csv', hashOf(scene.path)]]);
+  expect((await scene.history(1)).filter((text) => /counts as complete/.test(text))).toHaveLength(2);
+});
+
+const hashOf = (path: string): string => createHash('sha256').update(readFileSync(path)).digest('hex');

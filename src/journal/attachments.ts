@@ -282,7 +282,7 @@ function earlierOf({ sha256, upload, wasSent, earlier }: OldFile): string[] {
  * Within a commit. Gives the run the plot of its new reading: the one that it has, if the bytes are the same; otherwise
  * the other one is deleted once the body no longer shows it. Returns the draft's body with the plot, if that is known.
  */
-export function putPlot(db: Connection, run: number, plot: NewPlot | undefined, body: string): string {
+function putPlot(db: Connection, run: number, plot: NewPlot | undefined, body: string): string {
   if (!plot) {
     db.run`UPDATE attachments SET image = NULL WHERE run = ${run} AND kind = 'plot'`;
     return body;
@@ -333,11 +333,16 @@ export function toFile(
   const filed = chooseVariant(read, omits, () => areAttachable(db, id, attachments, isVersion));
   const { draft, plotAt } = filed;
   const placed = plot && plotAt !== undefined ? { ...plot, at: plotAt } : plot;
-  const last = db.value<number>`SELECT max(n) FROM attachments WHERE run = ${id}` ?? 0;
-  const body = putPlot(db, id, placed, draft.body);
-  // A plot of other readings was not attached before, so it is not looked for by its name.
-  if (isVersion) db.run`UPDATE attachments SET intent_at = NULL WHERE run = ${id} AND n > ${last}`;
+  const body = isVersion ? putNewPlot(db, id, placed, draft.body) : putPlot(db, id, placed, draft.body);
   return { ...filed, draft: { ...draft, body } };
+}
+
+/** A plot of other readings was not attached before, so it is not looked for by its name. */
+export function putNewPlot(db: Connection, run: number, plot: NewPlot | undefined, body: string): string {
+  const last = db.value<number>`SELECT max(n) FROM attachments WHERE run = ${run}` ?? 0;
+  const shown = putPlot(db, run, plot, body);
+  db.run`UPDATE attachments SET intent_at = NULL WHERE run = ${run} AND n > ${last}`;
+  return shown;
 }
 
 /** Whether the raw files of a run are attached, as far as known: `attachments` counts if none of the run are known. */

@@ -43,6 +43,13 @@ const generationRow = z.object({
   grownAt: nullable(z.number()),
 });
 
+/** Without what it has of the content: there can be many, and they are listed with each scan. */
+const openRow = generationRow.pick({
+  ...{ id: true, path: true, place: true, state: true, inode: true, lookedAt: true, grownAt: true },
+});
+
+export type OpenGeneration = z.output<typeof openRow>;
+
 /** Inodes as text, because JavaScript's numbers cannot hold all of them. */
 const COLUMNS = `id, instrument, path, place, state, CAST(inode AS TEXT) AS inode, base, offset, lines, head, tail, low,
   header, header_end AS headerEnd, start, nth, unfinished, note, began_at AS beganAt, looked_at AS lookedAt,
@@ -56,14 +63,18 @@ export function createGrowingJournal(store: Store) {
       store.flush();
       return generationAt(db, instrument, path);
     },
+    async get(id: number): Promise<Generation | undefined> {
+      store.flush();
+      return parseRow(generationRow, db.row`SELECT ${raw(COLUMNS)} WHERE id = ${id}`);
+    },
     /** Those that may still get lines: all that grow, and all that were rotated and not read to the end. */
-    async open(instrument: string): Promise<Generation[]> {
+    async open(instrument: string): Promise<OpenGeneration[]> {
       store.flush();
       return parseRows(
-        generationRow,
+        openRow,
         db.rows`
-          SELECT ${raw(COLUMNS)} WHERE instrument = ${instrument} AND state <> 'closed' ORDER BY id DESC
-            LIMIT ${MAX_OPEN} + 0`,
+          SELECT id, path, place, state, CAST(inode AS TEXT) AS inode, looked_at AS lookedAt, grown_at AS grownAt
+            FROM growing WHERE instrument = ${instrument} AND state <> 'closed' ORDER BY id DESC LIMIT ${MAX_OPEN} + 0`,
       );
     },
     /** Where lines begin that were in the file when it was skipped as part of the backlog; 0 if this one was not. */

@@ -2,8 +2,8 @@ import { z } from 'zod';
 import type { Appended, Growths, NewBatch, NewGrowth, RunGrowth } from '../growth.js';
 import type { Draft } from '../model.js';
 import type { Added, NewRun } from '../outbox.js';
-import type { NewPlot } from '../uploads.js';
-import { putPlot } from './attachments.js';
+import type { NewAttachment, NewPlot } from '../uploads.js';
+import { putNewPlot, replaceAttachments } from './attachments.js';
 import { addHistory, type Connection, flag, nullable, parseRow } from './database.js';
 import { replaceDescription } from './drafts.js';
 import { add } from './handover.js';
@@ -20,6 +20,9 @@ export const createGrowths = (store: Store): Growths => ({
       SELECT sha256 FROM growths JOIN runs ON runs.id = run WHERE generation = ${generation}
         ORDER BY growths.upto DESC, day DESC LIMIT 1`,
   append: (batch) => store.apply(() => append(store, batch, store.now())),
+  attach: (generation, files) => store.apply(() => attach(store.db, generation, files)),
+  hasEnded: async (generation) =>
+    !store.db.exists`SELECT 1 FROM growths WHERE generation = ${generation} AND ended_at IS NULL`,
   flush: (generation) => store.apply(() => flush(store.db, generation)),
   report: (generation, what, isEnd) => store.apply(() => report(store.db, generation, what, isEnd, store.now())),
 });
@@ -121,7 +124,7 @@ function appendPart(store: Store, batch: NewBatch, part: NewGrowth, at: number):
   const next: Next = { draft, omits: reading.omits, plot: run.plot, mapping: run.mapping };
   db.run`
     UPDATE growths SET upto = ${upto}, lines = ${lines}, rows = rows + ${rows}, accumulation = ${accumulated},
-      next = ${JSON.stringify(next)}, plot = ${run.plot?.name === undefined ? null : run.plot.sha256}, ready = 0,
+      ended_at = NULL, next = ${JSON.stringify(next)}, plot = ${run.plot?.name === undefined ? null : run.plot.sha256}, ready = 0,
       grown_at = ${at} WHERE run = ${grown.run}`;
   db.run`
     UPDATE runs SET size = ${run.file.size}, modified_ms = ${Number(run.file.mtimeNs / 1_000_000n)}, updated_at = ${at}
@@ -173,7 +176,7 @@ export function describeNext(db: Connection, run: number): boolean {
   // Without the draft that was filed, nobody can tell what a person changed.
   const isKept = found.isKept || !found.hasDraft;
   if (!isKept || !found.hasDraft) {
-    const body = isKept ? draft.body : putPlot(db, run, plot, draft.body);
+    const body = isKept ? draft.body : putNewPlot(db, run, plot, draft.body);
     replaceDescription(db, run, { draft: { ...draft, body, comments: [] }, omits });
   }
   db.run`
@@ -187,6 +190,17 @@ export function describeNext(db: Connection, run: number): boolean {
 export function keepBody(db: Connection, run: number): void {
   db.run`UPDATE growths SET kept = 1 WHERE run = ${run}`;
   db.run`UPDATE runs SET step = 'described' WHERE id = ${run}`;
+}
+
+/** Once: a file that is attached with the same content stays. It is sent when the run is done again. */
+function attach(db: Connection, generation: number, files: readonly NewAttachment[]): boolean {
+  const run = db.value<number>`
+    SELECT run FROM growths JOIN runs ON runs.id = run WHERE generation = ${generation} AND path <> ''
+      AND parked IS NOT 'ignored' ORDER BY growths.upto DESC, day DESC LIMIT 1`;
+  if (run === undefined) return false;
+  replaceAttachments(db, run, files);
+  db.run`UPDATE runs SET step = 'described', attempts = 0, due_at = 0 WHERE id = ${run} AND step = 'done' AND parked IS NULL`;
+  return true;
 }
 
 function report(db: Connection, generation: number, what: string, isEnd: boolean, at: number): void {

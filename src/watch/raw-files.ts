@@ -25,7 +25,7 @@ interface RawFilesOptions {
 export interface RawFiles {
   /** Undefined if the files of this run are not attached. */
   begin(run: FoundFile): Promise<RawCopies | undefined>;
-  /** The plots of a growing file, which itself is not attached. Undefined if they are not either. */
+  /** The plots of a growing file, which itself is attached when it is complete. Undefined if they are not attached. */
   beginPlots(): Promise<PlotCopies | undefined>;
 }
 

@@ -5,7 +5,9 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  statSync,
   truncateSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
@@ -34,7 +36,12 @@ interface Scene {
 const DAY = '2026-03-04';
 const HEADER = 'Time,T (°C)\n';
 
-async function setUp(per: 'file' | 'day' = 'file', dialect: Dialect = 'v2', more = ''): Promise<Scene> {
+async function setUp(
+  per: 'file' | 'day' = 'file',
+  dialect: Dialect = 'v2',
+  more = '',
+  plot = ', plot: never',
+): Promise<Scene> {
   const folder = tempFolder();
   const sandbox = await runSandbox(join(folder, 'notebook.db'), 0, dialect);
   const instruments = `
@@ -46,7 +53,7 @@ async function setUp(per: 'file' | 'day' = 'file', dialect: Dialect = 'v2', more
     poll: 300ms
     existing: ingest
     parse: { delimiter: ',', dates: { format: 'yyyy-MM-dd HH:mm:ss' }, table: {} }
-    experiment: { title: "{{ file.stem }}", plot: never }
+    experiment: { title: "{{ file.stem }}"${plot} }
     ${more}`;
   const site = makeSite(folder, { url: sandbox.url, key: sandbox.key, instruments });
   mkdirSync(join(folder, 'data', 'logger'), { recursive: true });
@@ -189,6 +196,37 @@ test.each(DIALECTS)('what somebody changed in the experiment stays, and comments
   expect(stdout.match(/The experiment stays as it is/g)).toHaveLength(1);
   expect(stdout).toMatch(/^growing .*somebody changed the experiment, so only comments are added/m);
 });
+
+test('the plot follows the readings, and the raw file is attached once when it was rotated and read to its end', async () => {
+  const scene = await setUp('file', 'elabftw', '', '');
+  const uploads = (n: number) =>
+    scene.sandbox.control
+      .experiments()
+      [n]?.uploads.filter(({ state }) => state === 1)
+      .map(({ real_name, filesize, hash }) => `${real_name} ${filesize} ${hash}`) ?? [];
+  const plots = (n: number) => uploads(n).filter((upload) => upload.startsWith('temp-plot.png'));
+  scene.append(HEADER + lines(1, 9));
+  const daemon = startDaemon(scene.site.config);
+  await until('the plot', () => plots(0).length === 1);
+  const [first] = plots(0);
+  scene.append(lines(10, 30));
+  await until('the next plot', () => plots(0).length === 1 && plots(0)[0] !== first, 30_000);
+  const image = /app\/download\.php[^"]*/;
+  await until('the body shows it', () => image.test(scene.sandbox.experiments()[0]?.body ?? ''));
+  expect(uploads(0)).toHaveLength(1);
+  const { size } = statSync(scene.log);
+  renameSync(scene.log, `${scene.log}.1`);
+  scene.append(HEADER + lines(41, 42));
+  const hourAgo = Date.now() / 1000 - 3600;
+  utimesSync(`${scene.log}.1`, hourAgo, hourAgo);
+  await until('the raw file', () => uploads(0).some((upload) => upload.startsWith(`temp.csv ${size} `)), 30_000);
+  await shown(scene, [
+    [DAY, values(1, 30)],
+    [DAY, values(41, 42)],
+  ]);
+  expect(uploads(0)).toHaveLength(2);
+  expect(await daemon.stop()).toBe(0);
+}, 90_000);
 
 const reported = (daemon: DaemonProcess, what: RegExp) => daemon.logged((line) => what.test(String(line['what'])));
 

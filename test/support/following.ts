@@ -8,9 +8,11 @@ import { createFollowing } from '../../src/growing.js';
 import { migrate } from '../../src/journal/database.js';
 import { createJournal, type Journal } from '../../src/journal/journal.js';
 import { createReader } from '../../src/journal/reader.js';
+import { Spool } from '../../src/spool.js';
 import { describeEvent } from '../../src/status/history.js';
 import { stampOf } from '../../src/watch/identify.js';
 import { createActivity } from '../../src/watch/intake.js';
+import { createRawFiles } from '../../src/watch/raw-files.js';
 import { directReader } from './direct-reader.js';
 import { manualClock } from './manual-clock.js';
 import { silentLog } from './silent-log.js';
@@ -43,11 +45,16 @@ export function setUp({ per = 'file', mapping = CSV, changes = () => ({}) }: Opt
   onTestFinished(() => journal.close());
   const path = join(folder, 'data', 'temp.csv');
   const reader = createReader(database, clock.now);
+  const spool = new Spool(join(folder, 'spool'));
   const start = (changed: Partial<Journal> = {}) =>
     createFollowing({
       ...{ instrument, growing: growingOf(instrument.run) ?? expect.fail('not growing'), clock, log: silentLog() },
       journal: { ...journal, ...changed },
       reader: directReader(instrument, journal.outbox.id),
+      rawFiles: createRawFiles({
+        ...{ spool, maxBytes: 2 ** 30, isPlotted: true, isWanted: async () => true },
+        isNeeded: journal.outbox.uploads.needs,
+      }),
       activity: createActivity(instrument, clock),
       observer: {},
       isOwn: (one) => one.endsWith('.csv'),
@@ -92,6 +99,9 @@ export function setUp({ per = 'file', mapping = CSV, changes = () => ({}) }: Opt
       ((await reader.job(run))?.history ?? [])
         .map(describeEvent)
         .filter((text) => !/^(File read|Comment|Filed)/.test(text)),
+    /** What is to be attached to a run, as the notebook shows it. */
+    attached: async (run: number) =>
+      (await reader.attachmentsOf(run)).map(({ kind, name, sha256 }) => ({ kind, name, sha256 })),
     why: async (at = path) => (await reader.followedAt('logger', at))?.note,
   };
 }
