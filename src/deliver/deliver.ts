@@ -180,12 +180,15 @@ async function create(run: OpenRun, earlier: Earlier, context: DeliveryContext):
   return { experiment, isNew: true, isFilled };
 }
 
-const extrasOf = async (
-  { draft: { extras } }: OpenRun,
+async function extrasOf(
+  { draft, earlier }: OpenRun,
   { dialect }: ServerFacts,
   context: DeliveryContext,
-): Promise<ResolvedExtras | undefined> =>
-  extras && dialect === 'elabftw' ? resolveExtras(extras, context) : undefined;
+): Promise<ResolvedExtras | undefined> {
+  // The fields of an earlier reading are emptied.
+  const extras = draft.extras ?? (earlier.some((reading) => reading.extras) ? {} : undefined);
+  return extras && dialect === 'elabftw' ? resolveExtras(extras, context) : undefined;
+}
 
 /** On eLabFTW, the creation carries all it can: each request costs the server 0.3 s. */
 async function post(

@@ -1,5 +1,6 @@
 import { NotebookError } from '../errors.js';
 import type { ExtraField, Extras } from '../model.js';
+import type { OpenRun } from '../outbox.js';
 import type { ExperimentExtras, ExperimentRecord, Filing } from './context.js';
 import type { Named } from './directory.js';
 import { sendEdit } from './failures.js';
@@ -74,12 +75,12 @@ export async function setExtras(
   filing: Filing,
 ): Promise<void> {
   const { experiment, notebook, run } = filing;
-  const earlier = await Promise.all(
-    run.earlier.filter(({ written }) => written).map((reading) => resolveEarlier(reading.extras, filing)),
-  );
+  // One that was not written in full may have been written up to here.
+  const earlier = await Promise.all(run.earlier.map((reading) => resolveEarlier(reading.extras, filing)));
+  const isBlank = isFirst && !run.earlier.some(({ written }) => written);
   const changes = {
-    ...changedFields(record, extras.fields, isFirst, earlier),
-    ...changedAttributes(record, extras.attributes, isFirst, earlier),
+    ...changedFields(record, extras.fields, isBlank || run.adopted, earlier),
+    ...changedAttributes(record, extras.attributes, isBlank, earlier),
   };
   if (Object.keys(changes).length > 0) await sendEdit(filing, () => notebook.patchExtras(experiment, changes));
   const { link } = extras;
@@ -93,30 +94,56 @@ const resolveEarlier = (extras: Extras | undefined, filing: Filing): Promise<Res
     return { fields: extras?.fields ?? {}, attributes: {} };
   });
 
+/** A field that only an earlier reading has is emptied: it may belong to a template, so it is not removed. */
 function changedFields(
   record: ExperimentRecord,
   fields: ResolvedExtras['fields'],
-  isFirst: boolean,
+  isOverwritten: boolean,
   earlier: readonly ResolvedExtras[],
 ): Pick<ExperimentExtras, 'metadata'> {
-  if (Object.keys(fields).length === 0) return {};
+  const known = namesOf([fields, ...earlier.map((reading) => reading.fields)]);
+  if (known.length === 0) return {};
   const metadata = readMetadata(record['metadata']);
   const present = asRecord(metadata['extra_fields']);
   const isOurs = (name: string): boolean => {
-    const value = asRecord(present[name])['value'];
-    return (
-      (isFirst && earlier.length === 0) ||
-      value === undefined ||
-      value === '' ||
-      earlier.some((reading) => reading.fields[name]?.value === value)
-    );
+    const value = fieldIn(present, name);
+    return isOverwritten || value === '' || earlier.some((reading) => fieldIn(reading.fields, name) === value);
   };
-  const isSet = (name: string): boolean => asRecord(present[name])['value'] === fields[name]?.value;
-  const names = Object.keys(fields).filter((name) => !isSet(name) && isOurs(name));
+  const names = known.filter((name) => fieldIn(present, name) !== fieldIn(fields, name) && isOurs(name));
   if (names.length === 0) return {};
   const ours = toExtraFields(fields);
-  const merged = Object.fromEntries(names.map((name) => [name, { ...asRecord(present[name]), ...ours[name] }]));
+  const merged = Object.fromEntries(
+    names.map((name) => [name, { ...asRecord(present[name]), ...(ours[name] ?? { value: '' }) }]),
+  );
   return { metadata: JSON.stringify({ ...metadata, extra_fields: { ...present, ...merged } }) };
+}
+
+const namesOf = (readings: readonly object[]): string[] => [...new Set(readings.flatMap(Object.keys))];
+
+/** Empty if there is no such field. */
+const fieldIn = (fields: Readonly<Record<string, unknown>>, name: string): unknown =>
+  asRecord(fields[name])['value'] ?? '';
+
+/** A field with a value that labfeed did not write. */
+export interface EditedField {
+  readonly name: string;
+  readonly value: string;
+  /** What labfeed wrote. */
+  readonly wrote: string;
+}
+
+/** The fields that a person changed and the next version of the file changes, too. Others stay as they are. */
+export function editedFields(record: ExperimentRecord, { draft, earlier }: OpenRun): EditedField[] {
+  const readings = [draft, ...earlier].map(({ extras }) => extras?.fields ?? {});
+  const written = earlier.findLast((reading) => reading.written)?.extras?.fields ?? {};
+  const names = namesOf(readings).filter(
+    (name) => fieldIn(draft.extras?.fields ?? {}, name) !== fieldIn(written, name),
+  );
+  if (names.length === 0) return [];
+  const present = asRecord(readMetadata(record['metadata'])['extra_fields']);
+  return names
+    .filter((name) => !readings.some((fields) => fieldIn(fields, name) === fieldIn(present, name)))
+    .map((name) => ({ name, value: String(fieldIn(present, name)), wrote: String(fieldIn(written, name)) }));
 }
 
 type Attributes = ResolvedExtras['attributes'];
@@ -124,14 +151,15 @@ type Attributes = ResolvedExtras['attributes'];
 function changedAttributes(
   record: ExperimentRecord,
   wanted: Attributes,
-  isFirst: boolean,
+  isBlank: boolean,
   earlier: readonly ResolvedExtras[],
 ): Attributes {
   const names = Object.keys(wanted) as (keyof Attributes)[];
   const changed = names.filter((name) => {
     const now = Number(record[name] ?? 0);
     if (now === wanted[name]) return false;
-    if (earlier.length === 0) return isFirst || now === 0;
+    if (isBlank) return true;
+    if (earlier.length === 0) return now === 0;
     return earlier.some(({ attributes }) => (attributes[name] ?? 0) === now);
   });
   return Object.fromEntries(changed.map((name) => [name, wanted[name]]));

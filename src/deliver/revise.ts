@@ -6,6 +6,7 @@ import type { OpenRun, StoredParts } from '../outbox.js';
 import { decodeEntities } from '../text.js';
 import { type ExperimentRecord, type Filing, gracePeriodMs, NotYetError } from './context.js';
 import { describeDifference, readableText } from './differences.js';
+import { editedFields } from './extras.js';
 import { sendEdit } from './failures.js';
 
 type Description = Omit<Draft, 'comments' | 'attached'> & { readonly stored?: StoredParts };
@@ -19,9 +20,10 @@ const PARTS: readonly Part[] = ['title', 'date', 'body', 'tags'];
  */
 export function checkUnedited(
   record: ExperimentRecord,
-  { run: { id, draft, earlier }, experiment }: Filing,
+  { run, experiment }: Filing,
   dialect: Dialect | undefined,
 ): void {
+  const { id, draft, earlier } = run;
   checkOpen(record, experiment, dialect);
   const isWritten = earlier.some(({ written }) => written);
   const isOurs = (part: Part): boolean =>
@@ -31,16 +33,24 @@ export function checkUnedited(
     // No reading was written in full, so this part may not have been written at all.
     (!isWritten && isBlank(part, record));
   const changed = PARTS.filter((part) => !isOurs(part));
-  if (changed.length === 0) return;
+  const fields = dialect === 'elabftw' && isWritten && isNextVersion(run) ? editedFields(record, run) : [];
+  if (changed.length + fields.length === 0) return;
   if (!isWritten) throw changedBeforeFilled(experiment);
   const written = earlier.findLast((reading) => reading.written) ?? draft;
   throw changedByPerson(
     id,
     experiment,
-    changed,
-    changed.map((part) => differenceIn(part, record, written)),
+    [...changed, ...fields.map(({ name }) => `field ${name}`)],
+    [
+      ...changed.map((part) => differenceIn(part, record, written)),
+      ...fields.map(({ name, value, wrote }) => describeDifference(`field ${name}`, value, wrote)),
+    ],
   );
 }
+
+/** The file itself has changed since it was filed, not only its mapping. */
+const isNextVersion = ({ draft, earlier }: OpenRun): boolean =>
+  earlier.some(({ body }) => originIn(body)?.sha256 !== originIn(draft.body)?.sha256);
 
 function differenceIn(part: Part, record: ExperimentRecord, written: Description): string {
   const has = part === 'tags' ? (tagsOf(record) ?? []).join(', ') : String(record[part] ?? '');
@@ -138,7 +148,7 @@ export class EditedError extends NotebookError {}
 const changedByPerson = (
   run: number,
   experiment: number,
-  parts: readonly Part[],
+  parts: readonly string[],
   differences: readonly string[],
 ): NotebookError =>
   new EditedError(

@@ -5,7 +5,7 @@ import { FAULTS, intercept, withFaults } from '../support/fake-notebook.js';
 import { contextOf, SERVER } from '../support/filing.js';
 import { take } from '../support/journal.js';
 import { newRun, someDraft } from '../support/runs.js';
-import { setUp } from './scene.js';
+import { GRACE_MS, setUp } from './scene.js';
 
 const PH = { value: '7.4', type: 'number', unit: 'pH' };
 
@@ -35,6 +35,12 @@ async function setUpNamed(isKnown = true) {
     async remap(run: number, title: string, extras: Extras): Promise<void> {
       await journal.requests.decide({ kind: 'remap', run }, { path: newRun(title).file.path, has: 'itsBytes' });
       await journal.outbox.add(newRun(title), { draft: { ...someDraft(title, ['only']), extras } });
+    },
+    /** The file has this content now, and is read. */
+    async revise(title: string, extras?: Extras): Promise<number> {
+      const run = newRun(title, { path: '/data/a.csv', revises: { last: undefined } });
+      const draft = someDraft(title, ['only']);
+      return (await take(journal, run, extras ? { ...draft, extras } : draft)).run;
     },
   };
 }
@@ -72,7 +78,6 @@ test('they are set afterwards where the creation carried nothing, beside what pe
 
 test('a remap replaces the values that labfeed wrote, and none that a person changed', async () => {
   const { addWith, remap, deliverAll, entry } = await setUpNamed();
-  const text = (value: string) => ({ value, type: 'text' });
   const run = await addWith('A', { fields: { Sample: text('one'), Batch: text('7') }, category: 'Raw data' });
   await deliverAll();
   const before = fieldsOf(entry('A'));
@@ -199,4 +204,75 @@ test('a category that labfeed set is replaced although the notebook fails when a
   await deliverAll({ ...contextOf(journal, failing, clock), unknown: context.unknown });
   expect(lookups).toBeGreaterThan(0);
   expect(entry('A')?.category).toBe(4);
+});
+
+const text = (value: string) => ({ value, type: 'text' });
+
+test('a version replaces the fields of the one before, empties those that it lacks, and leaves those of people', async () => {
+  const { revise, deliverAll, entry } = await setUpNamed();
+  await revise('A', { fields: { Sample: text('one'), Batch: text('7') } });
+  await deliverAll();
+  const mine = { ...fieldsOf(entry('A')), Mood: text('good') };
+  Object.assign(entry('A') ?? {}, { metadata: JSON.stringify({ extra_fields: mine }) });
+  await revise('B', { fields: { Sample: text('two') } });
+  await deliverAll();
+  expect(fieldsOf(entry('B'))).toEqual({ Sample: text('two'), Batch: text(''), Mood: text('good') });
+  await revise('C');
+  await deliverAll();
+  expect(fieldsOf(entry('C'))).toEqual({ Sample: text(''), Batch: text(''), Mood: text('good') });
+  await revise('A', { fields: { Sample: text('one'), Batch: text('7') } });
+  await deliverAll();
+  expect(fieldsOf(entry('A'))).toEqual(mine);
+});
+
+test.each(['before', 'after'] as const)(
+  'a version that was interrupted %s its fields were written leaves none of them behind',
+  async (moment) => {
+    const { revise, deliverAll, attempt, entry, notebook } = await setUpNamed();
+    const run = await revise('A', { fields: { Sample: text('one') }, category: 'Raw data' });
+    await deliverAll();
+    await revise('B', { fields: { Sample: text('two'), Batch: text('7') }, category: 'Analysis' });
+    const patchExtras: typeof notebook.patchExtras = async (...args) => {
+      if (moment === 'after') await notebook.patchExtras(...args);
+      throw FAULTS.lost.error(true);
+    };
+    await expect(attempt(run, { ...notebook, patchExtras })).rejects.toThrow('reset');
+    await revise('C', { fields: { Sample: text('three') }, category: 'Raw data' });
+    await deliverAll();
+    expect(fieldsOf(entry('C'))).toMatchObject({ Sample: text('three') });
+    expect(fieldsOf(entry('C'))['Batch'] ?? text('')).toEqual(text(''));
+    expect(entry('C')?.category).toBe(3);
+  },
+);
+
+test('a version is held if somebody changed a field that it changes, until the experiment is adopted', async () => {
+  const { revise, deliverAll, entry, notebook, journal, clock } = await setUpNamed();
+  const run = await revise('A', { fields: { Sample: text('one'), Batch: text('7') } });
+  await deliverAll();
+  const changed = { Sample: text('mine'), Batch: text('8, by hand') };
+  Object.assign(entry('A') ?? {}, { metadata: JSON.stringify({ extra_fields: changed }) });
+  const writes = notebook.writes.length;
+  await revise('B', { fields: { Sample: text('two'), Batch: text('7') } });
+  await deliverAll();
+  const [held] = (await journal.outbox.waitingForPeople()).values();
+  expect(held?.held?.reason).toContain('field Sample: “mine”; labfeed wrote “one”');
+  expect(held?.held?.reason).not.toContain('Batch');
+  expect(notebook.writes).toHaveLength(writes);
+  const experiment = [...notebook.experiments.keys()].at(-1) ?? 0;
+  await journal.requests.decide({ kind: 'adopt', run, server: SERVER, experiment }, { path: '', has: 'nothing' });
+  clock.advance(GRACE_MS);
+  await deliverAll();
+  expect(fieldsOf(entry('B'))).toEqual({ Sample: text('two'), Batch: text('7') });
+});
+
+test('a version is held before anything is written if the metadata is not JSON', async () => {
+  const { revise, deliverAll, entry, notebook, journal } = await setUpNamed();
+  await revise('A', { fields: { pH: PH } });
+  await deliverAll();
+  Object.assign(entry('A') ?? {}, { metadata: '{broken' });
+  const writes = notebook.writes.length;
+  await revise('B', { fields: { pH: { ...PH, value: '7.5' } } });
+  await deliverAll();
+  expect(await journal.outbox.count()).toMatchObject({ held: 1 });
+  expect(notebook.writes).toHaveLength(writes);
 });
