@@ -372,7 +372,7 @@ function matchUpload(
  */
 function afterFailure(
   error: unknown,
-  { n, kind, name, attempts }: PlannedUpload,
+  { n, kind, name, attempts, earlier }: PlannedUpload,
   { context, random }: Attempt,
 ): UploadChange {
   const now = context.clock.now();
@@ -383,7 +383,8 @@ function afterFailure(
   });
   const refused = (failure: NotebookError['failure'], why: string): UploadChange => ({
     ...{ kind: 'uploadRefused', n, failure },
-    reason: kind === 'raw' ? refusal(name, why) : `${what} is not attached: ${why}`,
+    reason:
+      kind === 'raw' ? refusal(name, why + (earlier.length > 0 ? EARLIER : '')) : `${what} is not attached: ${why}`,
   });
   if (error instanceof NotYetError) return postponed(error.untilMs, 'server');
   if (error instanceof FileError) return refused('file', error.message);
@@ -393,6 +394,8 @@ function afterFailure(
   if (failure === 'request' || failure === 'conflict') return refused(failure, error.message);
   return postponed(now + Math.max(retryAfterMs, backoffMs(attempts, { random })), failure);
 }
+
+const EARLIER = '; a file of this name in the notebook is from an earlier version';
 
 /** The longest secret, in every spelling, is shorter. */
 const OVERLAP = 1024;

@@ -246,11 +246,15 @@ export function replaceAttachments(db: Connection, run: number, files: readonly 
     refused === 0 && files.some((file) => file.name === name && file.sha256 === sha256);
   const old = rows.filter((row) => !isKept(row));
   const kept = rows.filter(isKept);
+  // Without files that take their place, those of the version before stay.
+  const isWithout = files.some(({ problem }) => problem !== undefined);
   // Numbers are not used twice: an upload may be under way that is recorded under its number.
   let n = db.value<number>`SELECT max(n) FROM attachments WHERE run = ${run}` ?? 0;
   for (const row of old) {
+    const isReplaced = files.some(({ name }) => name === row.name);
+    if (isWithout && !isReplaced && row.upload !== null) continue;
     db.run`DELETE FROM attachments WHERE run = ${run} AND n = ${row.n}`;
-    if (files.some(({ name }) => name === row.name)) continue;
+    if (isReplaced) continue;
     for (const sha256 of earlierOf(row)) {
       n += 1;
       db.run`
@@ -333,6 +337,8 @@ export function toFile(
   const filed = chooseVariant(read, omits, () => areAttachable(db, id, attachments, isVersion));
   const { draft, plotAt } = filed;
   const placed = plot && plotAt !== undefined ? { ...plot, at: plotAt } : plot;
+  // The plot of other readings is not shown, whatever becomes of the new one.
+  if (isVersion) dropPlots(db, id, placed?.name === undefined ? '' : placed.sha256);
   const body = isVersion ? putNewPlot(db, id, placed, draft.body) : putPlot(db, id, placed, draft.body);
   return { ...filed, draft: { ...draft, body } };
 }

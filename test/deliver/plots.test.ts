@@ -117,6 +117,12 @@ async function setUp() {
       const read = readingOf(content, plot, picture, draft);
       return (await journal.outbox.add(read.run, { draft: read.draft })).outcome;
     },
+    /** The file has this content now. */
+    async revise(content: string, picture: string, plot: NewPlot | undefined = plotOf(picture), draft = {}) {
+      const read = readingOf(content, plot, picture, draft);
+      const file = { ...read.run.file, path: '/data/a.csv' };
+      return (await take(journal, { ...read.run, file, revises: { last: undefined } }, read.draft)).outcome;
+    },
     /** The process ends, and another one starts. */
     restart(other: Notebook = notebook): void {
       context = contextOf(journal, other, clock);
@@ -533,3 +539,68 @@ test('a run that was recovered without its journal gets nothing more', async () 
   expect(requests).toEqual([]);
   expect(imagesIn(body())).toEqual([plots()[0]?.[0]]);
 });
+
+test('each version shows its own plot, and the one before is deleted', async () => {
+  const { revise, settle, body, plots, entries } = await setUp();
+  for (const [content, picture] of [
+    ['a', 'first'],
+    ['b', 'second'],
+    ['c', 'second'],
+    ['a', 'first'],
+  ] as const) {
+    await revise(content, picture);
+    await settle();
+    expect(entries().map(({ title }) => title)).toEqual([content]);
+    expect(plots().map(([, { hash }]) => hash)).toEqual([sha256(picture)]);
+    expect(imagesIn(body())).toEqual(plots().map(([id]) => id));
+    expect(body().endsWith(`sha256:${sha256(content)}</p>`)).toBe(true);
+  }
+});
+
+test.each<[string, NewPlot | undefined]>([
+  ['has none', NO_PLOT],
+  ['could not be drawn', { at: FACTS.length, reason: 'there is no room for it', isFailed: true }],
+])('a version whose plot %s does not show the plot of the one before', async (_, plot) => {
+  const { revise, settle, body, plots, states } = await setUp();
+  await revise('a', 'first');
+  await settle();
+  expect(plots()).toHaveLength(1);
+  await revise('b', 'first', plot);
+  await settle();
+  expect(body()).not.toContain('<img');
+  expect(plots()).toEqual([]);
+  expect(await states()).toEqual({ done: 1 });
+});
+
+test('a version without files does not keep the plot of the one before', async () => {
+  const { journal, revise, settle, body, plots } = await setUp();
+  await revise('a', 'first');
+  await settle();
+  const run = newRun('b', { path: '/data/a.csv', revises: { last: undefined } });
+  await take(journal, run, draftOf('b', run, ['one']));
+  await settle();
+  expect(body()).not.toContain('<img');
+  expect(plots()).toEqual([]);
+});
+
+test.each(['before it is sent', 'while it is sent', 'before it is shown'])(
+  'a version that arrives %s leaves only its own plot',
+  async (moment) => {
+    const { revise, settle, attach, deliverDue, body, plots, entries } = await setUp();
+    await revise('a', 'first');
+    await deliverDue();
+    if (moment === 'while it is sent') {
+      const send: Notebook['uploadFile'] = async () => {
+        await revise('b', 'second');
+        throw FAULTS.dropped.error(true);
+      };
+      await attach({ send });
+    }
+    if (moment === 'before it is shown') await attach();
+    if (moment !== 'while it is sent') await revise('b', 'second');
+    await settle();
+    expect(entries().map(({ title }) => title)).toEqual(['b']);
+    expect(plots().map(([, { hash }]) => hash)).toEqual([sha256('second')]);
+    expect(imagesIn(body())).toEqual(plots().map(([id]) => id));
+  },
+);

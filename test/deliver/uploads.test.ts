@@ -806,3 +806,40 @@ test('a version that arrives while the one before is uploaded is attached afterw
   await attempt();
   expect(shown(uploads())).toEqual(['run.csv first archived', 'run.csv second normal']);
 });
+
+test('a version whose file is refused says that the attached one is of an earlier version, until it is replaced', async () => {
+  const { revise, attempt, uploads, faults, notebook, context, journal, reasonOf } = await setUp();
+  const body = () => [...notebook.experiments.values()][0]?.body;
+  const deliverBody = async () => deliver(await journal.outbox.load(1), context);
+  await revise('first');
+  await attempt();
+  await revise('second');
+  faults.push(new NotebookError('request', 'too large', { status: 413 }));
+  await attempt();
+  await deliverBody();
+  const note = 'a file of this name in the notebook is from an earlier version';
+  expect(body()).toContain(note);
+  expect(reasonOf(1)).toContain(note);
+  expect(shown(uploads())).toEqual(['run.csv first normal']);
+  await revise('third');
+  await attempt();
+  expect(body()).not.toContain('not attached');
+  expect(reasonOf(1)).toBeUndefined();
+  expect(shown(uploads())).toEqual(['run.csv first archived', 'run.csv third normal']);
+});
+
+test('if the files of a version cannot be attached at all, those of the one before stay', async () => {
+  const { journal, revise, attempt, uploads, context, reasonOf } = await setUp();
+  await revise('a.csv:one', 'b.csv:two');
+  await attempt();
+  const archive = { name: 'a.zip', path: '', sha256: '', size: 9, problem: 'there is no room for the archive' };
+  const run = newRun('next', { path: '/data/a.csv', attachments: [archive], revises: { last: undefined } });
+  await take(journal, run, draftOf('next', run));
+  await deliver(await journal.outbox.load(1), context);
+  await attempt();
+  expect(shown(uploads())).toEqual(['a.csv one normal', 'b.csv two normal']);
+  expect(reasonOf(1)).toContain('no room');
+  await revise('a.csv:three');
+  await attempt();
+  expect(shown(uploads())).toEqual(['a.csv one archived', 'b.csv two deleted', 'a.csv three normal']);
+});
