@@ -117,6 +117,9 @@ export function createRecovery(store: Store) {
     /** Whether this content was a version of the run. */
     isVersion: async (run: PlacedRun, sha256: string) =>
       db.exists`SELECT 1 FROM versions WHERE run = ${run.id} AND sha256 = ${sha256} AND unread IS NULL`,
+    /** Whether the journal has what was written as this content, and is to replace it. */
+    isReplacing: async (run: PlacedRun, sha256: string) =>
+      db.exists`SELECT 1 FROM earlier_drafts WHERE run = ${run.id} AND instr(body, ${`sha256:${sha256}`}) > 0`,
     /** Its experiment has an earlier version of its file: a person has to say that it may be updated again. */
     outdate: (run: PlacedRun) => commit(() => outdate(db, run, now())),
     /** Its experiment exists but is blank: it is filled in again. */

@@ -318,7 +318,11 @@ async function reconcileRun(
   { server, journal, notebook }: RecoverDeps,
 ): Promise<Reconciled> {
   const found = await readBack(run, notebook);
-  const { record, hasOrigin } = typeof found === 'string' ? { record: {}, hasOrigin: false } : found;
+  const { record, ...shown } = typeof found === 'string' ? { record: {}, hasOrigin: false } : found;
+  const origin = typeof record['body'] === 'string' ? originIn(record['body']) : undefined;
+  // Until the next version of its file is written, the experiment shows the one before.
+  const hasOrigin =
+    shown.hasOrigin || (origin !== undefined && (await journal.recovery.isReplacing(run, origin.sha256)));
   const provisional = provisionalReference(String(record.title));
   // Another run may have created it as a spare.
   const isBlank =
@@ -328,7 +332,6 @@ async function reconcileRun(
     await journal.recovery.refill(run);
     return 'reopened';
   }
-  const origin = typeof record['body'] === 'string' ? originIn(record['body']) : undefined;
   if (!hasOrigin && origin && run.drafted && (await journal.recovery.isVersion(run, origin.sha256))) {
     await journal.recovery.outdate(run);
     return 'outdated';
