@@ -70,7 +70,7 @@ export interface Upkeep {
   waitingForPeople(): Promise<ReadonlyMap<string, WaitingForPeople>>;
   /** The run that has been on its way for the longest time, if it was added or reopened before this time. */
   overdue(before: number): Promise<OverdueRun | undefined>;
-  /** When the newest run of the instrument was added. */
+  /** When the newest run of the instrument was added, or the newest version of a file. Called at the start. */
   lastAddedAt(instrument: string): Promise<number | undefined>;
   /**
    * Makes the runs due whose next attempt is later than this, and returns their number: no wait is that long, so the

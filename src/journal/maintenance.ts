@@ -25,7 +25,8 @@ export const createUpkeep = (store: Store): Upkeep => ({
   lastAddedAt: async (instrument) =>
     store.db.value<number>`
       SELECT max(added_at, ifnull((SELECT max(grown_at) FROM growths WHERE run IN (SELECT id FROM runs
-        WHERE instrument = ${instrument} ORDER BY id DESC LIMIT ${MAX_EXAMINED} + 0)), 0)) AS at FROM runs
+        WHERE instrument = ${instrument} ORDER BY id DESC LIMIT ${MAX_EXAMINED} + 0)), 0), ifnull((SELECT max(at)
+        FROM paths JOIN versions ON versions.run = paths.run WHERE paths.instrument = ${instrument}), 0)) AS at FROM runs
         WHERE instrument = ${instrument} ORDER BY id DESC LIMIT 1`,
   pullForward: (latest) => pullForward(store, latest),
   provenTime: async () => provenTime(store.db),
@@ -108,10 +109,10 @@ function firstOld<Run extends { run: number; since: number }>(db: Connection, ru
   return [];
 }
 
-/** The last event that is not part of a delivery: the run was read, retried, adopted or remapped, or its file has grown. */
+/** The last event that is not part of a delivery: the run or a version was read, it was retried, adopted or remapped, or its file has grown. */
 const reopenedAt = (db: Connection, run: number): number | undefined =>
   db.value<number>`
-    SELECT max(at) FROM history WHERE run = ${run} AND event IN ('read', 'retried', 'adopted', 'refiled', 'repaired',
+    SELECT max(at) FROM history WHERE run = ${run} AND event IN ('read', 'versionRead', 'retried', 'adopted', 'refiled', 'repaired',
       'remapped', 'setBack', 'uploaded', 'uploadRefused', 'grown')`;
 
 async function pullForward({ db, commit }: Store, latest: number): Promise<number> {
