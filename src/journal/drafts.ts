@@ -49,6 +49,7 @@ function writeDraft(db: Connection, run: number, { draft, omits, unattached }: F
  * finished: delivery needs them to recognise what a person changed.
  */
 export function replaceDraft(db: Connection, run: number, filed: Filed): void {
+  const wasSent = !db.exists`SELECT 1 FROM drafts WHERE run = ${run} AND unsent = 1`;
   keepEarlier(db, run);
   // What is replaced may have been an addition to the one before; the new reading is more than that.
   db.run`UPDATE earlier_drafts SET addition = 0 WHERE run = ${run} AND addition = 1`;
@@ -59,7 +60,7 @@ export function replaceDraft(db: Connection, run: number, filed: Filed): void {
       IN ('created', 'described', 'done')`;
   // It was described by the earlier reading: that is read back, and replaced unless a person changed it.
   db.run`UPDATE runs SET step = 'created' WHERE id = ${run} AND step IN ('described', 'done')`;
-  replaceComments(db, run, filed.draft.comments);
+  replaceComments(db, run, filed.draft.comments, wasSent);
 }
 
 /** The same for a run that has nothing in the notebook any more, and is filed again only at a person's request. */
@@ -115,8 +116,9 @@ export function amendDone(
       WHERE id = ${run}`;
 }
 
-function replaceComments(db: Connection, run: number, comments: readonly string[]): void {
-  dropComments(db, run, comments);
+/** `wasSent`: whether the draft that is replaced may have been sent. */
+function replaceComments(db: Connection, run: number, comments: readonly string[], wasSent = true): void {
+  dropComments(db, run, comments, wasSent);
   for (const [index, text] of comments.entries()) putComment(db, run, index + 1, text);
 }
 
@@ -124,12 +126,14 @@ function replaceComments(db: Connection, run: number, comments: readonly string[
 const sentRow = z.object({ n: z.number(), text: z.string(), comment: z.number().nullable(), sent: flag });
 
 /** Moves texts that the notebook may have to the earlier ones, and sets surplus comments aside. */
-function dropComments(db: Connection, run: number, texts: readonly string[]): void {
+function dropComments(db: Connection, run: number, texts: readonly string[], wasSent: boolean): void {
   const rows = db.rows`
     SELECT n, text, comment, intent_at IS NOT NULL OR comment IS NOT NULL AS sent FROM comments
       WHERE run = ${run}`;
   for (const { n, text, comment, sent } of parseRows(sentRow, rows)) {
-    if (sent && texts[n - 1] !== text)
+    // A comment of a draft that was never sent may have the text of an earlier one.
+    const mayBeThere = sent && (wasSent || !db.exists`SELECT 1 FROM earlier_comments WHERE run = ${run} AND n = ${n}`);
+    if (mayBeThere && texts[n - 1] !== text)
       db.run`INSERT INTO earlier_comments (run, n, text) VALUES (${run}, ${n}, ${text})`;
     if (n <= texts.length) continue;
     db.run`UPDATE earlier_comments SET comment = ${comment} WHERE run = ${run} AND n = ${n}`;

@@ -27,7 +27,7 @@ const commentsOf = (content: string): string[] =>
 
 class Crash extends Error {}
 
-type Seen = Parameters<typeof newRun>[1] & { readonly problem?: FileError };
+type Seen = Parameters<typeof newRun>[1] & { readonly problem?: FileError; readonly comments?: readonly string[] };
 
 /** A journal and a notebook, and what intake and delivery do with the versions of one file. */
 async function setUp(kind: { readonly dialect: Dialect } = { dialect: 'v2' }, notebook = fakeNotebook(kind)) {
@@ -55,7 +55,10 @@ async function setUp(kind: { readonly dialect: Dialect } = { dialect: 'v2' }, no
     journal: (): Journal => journal,
     rows: <T = Record<string, unknown>>(sql: string): T[] => database.prepare(sql).all() as T[],
     /** The file has this content, and intake sees it. */
-    async see(content: string, { problem, ...changes }: Seen = {}): Promise<Added['outcome']> {
+    async see(
+      content: string,
+      { problem, comments = commentsOf(content), ...changes }: Seen = {},
+    ): Promise<Added['outcome']> {
       const file = newRun(content, { path: scene.path, ...changes });
       const run: NewRun = {
         ...file,
@@ -65,7 +68,7 @@ async function setUp(kind: { readonly dialect: Dialect } = { dialect: 'v2' }, no
       if (match.kind === 'known') journal.intake.remember(run.instrument, run.file, match);
       if (match.kind === 'known') return 'known';
       if (match.kind === 'version' && match.isBusy) return 'busy';
-      const reading = problem ? { problem } : { draft: draftOf(content, run, commentsOf(content)) };
+      const reading = problem ? { problem } : { draft: draftOf(content, run, [...comments]) };
       const added = await journal.outbox.add(run, reading);
       if (added.outcome !== 'busy') journal.intake.remember(run.instrument, run.file, added);
       return added.outcome;
@@ -451,6 +454,65 @@ test('a server that was restored to an earlier version is updated once a person 
   await scene.decide({ kind: 'adopt', run: 1, server: SERVER, experiment: 101 });
   await scene.deliver();
   expect(scene.shown()).toEqual(asFiled('bb'));
+});
+
+test.each([[commentsOf('a')], [[]]])(
+  'a version that was not sent yet when the server was restored is sent without a decision (comments: %j)',
+  async (comments) => {
+    for (const isBelow of [false, true]) {
+      const scene = await setUp();
+      await scene.see('a', { comments });
+      await scene.deliver();
+      if (isBelow) await scene.see('b', { path: '/data/other.csv' });
+      await scene.deliver();
+      await scene.see('cc', { comments: [] });
+      await scene
+        .journal()
+        .outbox.server(SERVER)
+        .learn({ restoredFrom: isBelow ? 102 : 101 });
+      expect(await recoverInto(scene.journal(), scene.notebook, { instruments: [LISTED] })).toMatchObject({
+        ...{ outdated: [], gone: [] },
+      });
+      await scene.deliver();
+      expect(scene.states().map(({ state }) => state)).toEqual(isBelow ? ['done', 'done'] : ['done']);
+      expect(scene.entries()[0]).toMatchObject({ title: 'cc', comments: new Map() });
+    }
+  },
+);
+
+test('versions that were never sent leave no texts behind, however many there are', async () => {
+  const scene = await withVersions({ dialect: 'v2' }, 'bb');
+  // The text of the second comment stays the same for a while.
+  const texts = (n: number) => [`first ${n}`, n < 3 ? 'two of bb' : `second ${n}`];
+  for (let n = 0; n < 10; n++) await scene.see(`version ${n}`, { comments: texts(n) });
+  expect(scene.rows('SELECT n, text FROM earlier_comments ORDER BY n')).toEqual([
+    { n: 1, text: 'one of bb' },
+    { n: 2, text: 'two of bb' },
+  ]);
+  expect(scene.rows('SELECT title FROM earlier_drafts')).toEqual([{ title: 'bb' }]);
+  await scene.deliver();
+  expect(scene.shown().comments).toEqual(texts(9));
+});
+
+test('a version is not overdue because its run is old', async () => {
+  const scene = await withVersions({ dialect: 'v2' }, 'a');
+  scene.clock.advance(86_400_000);
+  const before = scene.clock.now();
+  scene.clock.advance(1000);
+  await scene.see('bb');
+  expect(await scene.journal().outbox.overdue(before)).toBeUndefined();
+  expect(await scene.journal().outbox.overdue(before + 2000)).toMatchObject({ run: 1, since: before + 1000 });
+});
+
+test('a version counts as a file of its instrument, also after a restart', async () => {
+  const scene = await withVersions({ dialect: 'v2' }, 'a');
+  await scene.see('c', { path: '/data/other.csv' });
+  const since = await scene.journal().outbox.lastAddedAt('balance');
+  scene.clock.advance(5000);
+  await scene.see('bb');
+  scene.restart();
+  expect(await scene.journal().outbox.lastAddedAt('balance')).toBe((since ?? 0) + 5000);
+  expect(await scene.journal().outbox.lastAddedAt('other')).toBeUndefined();
 });
 
 const edit = (notebook: FakeNotebook, changes: object): void => {
