@@ -91,6 +91,13 @@ async function setUp(settings = 'changed: revise', files: Readonly<Record<string
         state: string;
         reason: string | null;
       }[],
+    /** The states of the runs of this file. */
+    statesOf: (name: string) =>
+      database
+        .prepare('SELECT ifnull(parked, step) AS state FROM runs WHERE path = ? ORDER BY id')
+        .all(join(data, name))
+        .map(({ state }) => state),
+    versions: (run: number) => database.prepare('SELECT * FROM versions WHERE run = ?').all(run),
     async decide(request: object) {
       database.prepare('INSERT INTO inbox (at, request) VALUES (0, ?)').run(JSON.stringify(request));
       expect(await decide(journal)).toMatchObject([{ done: true }]);
@@ -228,6 +235,46 @@ test('a version that cannot be read leaves the experiment as it is, and is quara
   await run();
   expect(titles()).toEqual(['s2']);
   expect(states().map(({ state }) => state)).toEqual(['done', 'ignored', 'ignored']);
+});
+
+test('two files with the same unreadable content are each quarantined, and again when it returns', async () => {
+  const { write, run, titles, statesOf: of } = await setUp();
+  write('a.csv', weighing('s1'));
+  write('b.csv', weighing('s2'));
+  await run();
+  write('a.csv', '');
+  write('b.csv', '');
+  await run();
+  expect([of('a.csv'), of('b.csv')]).toEqual([
+    ['done', 'quarantined'],
+    ['done', 'quarantined'],
+  ]);
+  write('b.csv', weighing('s3'));
+  await run();
+  expect([of('a.csv'), of('b.csv')]).toEqual([
+    ['done', 'quarantined'],
+    ['done', 'ignored'],
+  ]);
+  write('b.csv', '');
+  await run();
+  expect(of('b.csv')).toEqual(['done', 'quarantined']);
+  write('a.csv', weighing('s1'));
+  write('b.csv', weighing('s3'));
+  write('c.csv', '');
+  await run();
+  expect(titles()).toEqual(['s1', 's3']);
+  expect(of('c.csv')).toEqual(['quarantined']);
+});
+
+test('a version that cannot be read is listed once, however often it is looked at', async () => {
+  const { write, run, decide: ask, versions } = await setUp();
+  write('a.csv', weighing('s1'));
+  await run();
+  write('a.csv', UNREADABLE);
+  await run();
+  await ask({ kind: 'retry', run: 2 });
+  await run();
+  expect(versions(1)).toHaveLength(2);
 });
 
 test('a file that could never be read is filed once, with its first readable version', async () => {

@@ -68,7 +68,7 @@ async function match(store: Store, run: NewRun): Promise<Match> {
     findRun(db, run) ??
     ((await claimRecovered(store, run)) ? findRun(db, run) : undefined);
   if (found === undefined) return partOf ? matchRest(store, run, partOf) : { kind: 'new' };
-  if (isAboutMapping(found) && found.mapping !== run.mapping) return { kind: 'unread' };
+  if (isSetAside(found) || (isAboutMapping(found) && found.mapping !== run.mapping)) return { kind: 'unread' };
   if (remapPath(db, found.id) === file.path)
     return { kind: found.step === 'done' && found.parked === null ? 'unread' : 'busy' };
   if (found.mapping === '' && found.matched === 0)
@@ -196,20 +196,22 @@ function addContent(db: Connection, own: RunRow | undefined, run: NewRun, readin
 }
 
 /** A version that cannot be read is quarantined as a run of its own, unless none before it was read. */
-function addVersionOf(store: Store, own: PathRun, run: NewRun, reading: Reading, at: number): Added {
+function addVersionOf(store: Store, before: PathRun, run: NewRun, reading: Reading, at: number): Added {
   const { db } = store;
   const { sha256, path } = run.file;
-  const isNeverRead = own.parked === 'quarantined' && own.step === 'pending';
+  const isNeverRead = before.parked === 'quarantined' && before.step === 'pending';
   if (reading.draft || isNeverRead) {
-    if (!isBusy(store, own)) return takeVersion(db, own, run, reading, at);
-    return { run: own.id, outcome: 'busy', drift: undefined, sha256, copy: path, isErased: false };
+    if (!isBusy(store, before)) return takeVersion(db, before, run, reading, at);
+    return { run: before.id, outcome: 'busy', drift: undefined, sha256, copy: path, isErased: false };
   }
   const stays =
-    own.experiment === null
-      ? `run ${own.id} keeps the version before`
-      : `experiment ${own.experiment} (run ${own.id}) stays as it is, with the version before`;
-  const added = addOrReplace(db, findRun(db, run), run, reading, at, stays);
-  if (added.outcome === 'quarantined') addVersion(db, own, run, at, added.run);
+    before.experiment === null
+      ? `run ${before.id} keeps the version before`
+      : `experiment ${before.experiment} (run ${before.id}) stays as it is, with the version before`;
+  // Two files may have the same unreadable content, for example none.
+  const own = { ...run, copy: path };
+  const added = addOrReplace(db, findRun(db, own), own, reading, at, stays);
+  if (added.outcome === 'quarantined') addVersion(db, before, run, at, added.run);
   return added;
 }
 
@@ -233,8 +235,9 @@ function resolveUnread(db: Connection, run: NewRun, by: number, at: number): voi
   for (const id of findUnread(db, run, by)) setAside(db, id, `its path now holds the file of run ${by}`, at);
 }
 
+/** Not a person's decision, so it has no failure that was ignored. */
 function setAside(db: Connection, id: number, reason: string, at: number): void {
-  db.run`UPDATE runs SET parked = 'ignored', reason = ${reason}, updated_at = ${at} WHERE id = ${id}`;
+  db.run`UPDATE runs SET parked = 'ignored', failure = NULL, reason = ${reason}, updated_at = ${at} WHERE id = ${id}`;
   addHistory(db, id, at, 'rested', { as: 'ignored', reason });
 }
 
@@ -276,6 +279,10 @@ interface Parking {
   readonly reason: string | null;
 }
 
+/** Whether its file was never read, and another one took its place: if the content returns, it is quarantined again. */
+const isSetAside = ({ step, parked, failure, path }: RunRow): boolean =>
+  step === 'pending' && parked === 'ignored' && failure === null && path !== '';
+
 /** Undefined if the run does not wait for a new reading. */
 const updateRun = (
   db: Connection,
@@ -288,7 +295,8 @@ const updateRun = (
     UPDATE runs SET path = ${file.path}, size = ${file.size}, modified_ms = ${Number(file.mtimeNs / 1_000_000n)},
       mapping = ${mapping}, parked = ${failure ? PARKED[failure] : null}, failure = ${failure ?? null}, reason =
       ${reason}, attempts = 0, due_at = 0, updated_at = ${at} WHERE id = ${id}
-      AND (parked = 'quarantined' OR (parked = 'held' AND failure = 'drift')) RETURNING id`;
+      AND (parked = 'quarantined' OR (parked = 'held' AND failure = 'drift') OR (parked = 'ignored' AND failure IS NULL
+      AND step = 'pending' AND path <> '')) RETURNING id`;
 
 /**
  * The reference may belong to a run that had this content before its file changed: the notebook has marker lines with

@@ -79,7 +79,7 @@ export function noteFiled(db: Connection, run: number, at: number): void {
       AND n = (SELECT max(n) FROM versions WHERE run = ${run} AND unread IS NULL)`;
 }
 
-/** Adds the content of this file to the versions of the run. `unread`: the quarantined run that has it instead. */
+/** Adds the content to the versions of the run, unless it is the last. `unread`: the quarantined run that has it instead. */
 export function addVersion(db: Connection, { id }: PathRun, { file }: NewRun, at: number, unread?: number): void {
   db.run`
     INSERT INTO versions (run, n, sha256, size, modified_ms, at, filed_at)
@@ -88,7 +88,9 @@ export function addVersion(db: Connection, { id }: PathRun, { file }: NewRun, at
   db.run`
     INSERT INTO versions (run, n, sha256, size, modified_ms, at, unread)
       SELECT ${id}, max(n) + 1, ${file.sha256}, ${file.size}, ${Number(file.mtimeNs / 1_000_000n)}, ${at},
-      ${unread ?? null} FROM versions WHERE run = ${id}`;
+      ${unread ?? null} FROM versions WHERE run = ${id}
+      HAVING ${unread ?? null} IS NOT (SELECT unread FROM versions WHERE run = ${id} ORDER BY n DESC LIMIT 1)
+      OR ${file.sha256} <> (SELECT sha256 FROM versions WHERE run = ${id} ORDER BY n DESC LIMIT 1)`;
 }
 
 /** What a version changes about a run that waits for a person, or makes it wait for one. */
