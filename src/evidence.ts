@@ -1,6 +1,6 @@
 import { backoffMs, type Clock, systemClock } from './clock.js';
 import type { CommentRecord, ExperimentRecord, Notebook } from './deliver/context.js';
-import { isEntryStatus } from './deliver/failures.js';
+import { answers, isEntryStatus } from './deliver/failures.js';
 import { tryRead } from './deliver/window.js';
 import { NotebookError } from './errors.js';
 import type { JournalReader, KnownRun } from './journal/reader.js';
@@ -28,12 +28,6 @@ export function createNotebookReader(
   },
   { clock = systemClock, signal, onRetry }: ReaderOptions,
 ) {
-  const answers = (): Promise<boolean> =>
-    notebook.listKeys().then(
-      () => true,
-      () => false,
-    );
-
   async function retry<T>(request: () => Promise<T>, subject: 'entry' | 'server' = 'entry'): Promise<T> {
     for (let attempt = 1, failures = 0; ; attempt++) {
       signal.throwIfAborted();
@@ -41,7 +35,7 @@ export function createNotebookReader(
         return await request();
       } catch (error) {
         if (!isTemporary(error) || attempt === MAX_ATTEMPTS) throw error;
-        if (subject === 'entry' && (await answers())) failures += 1;
+        if (subject === 'entry' && (await answers(notebook))) failures += 1;
         if (failures === MAX_ENTRY_FAILURES) throw unreadable(error);
         onRetry(`the notebook is unavailable, retrying: ${error.message}`);
         await clock.sleep(backoffMs(attempt), signal);

@@ -4,9 +4,9 @@ import { atMost, type Clock, retry, takeTurns } from './clock.js';
 import type { Instrument } from './config/load.js';
 import { growingOf } from './config/schema.js';
 import { NO_MAPPING } from './config/vocabulary.js';
-import { type DeliveryContext, HaltedError, type Notebook, StoppedError } from './deliver/context.js';
+import { type DeliveryContext, HaltedError, StoppedError } from './deliver/context.js';
 import { deliver } from './deliver/deliver.js';
-import { afterFailure, logHaltOnce } from './deliver/failures.js';
+import { afterFailure, answers, logHaltOnce } from './deliver/failures.js';
 import { createQueue, type Queue, type QueueDeps } from './deliver/queue.js';
 import type { Writes } from './deliver/writes.js';
 import { explain, FileChangedError, FileError, RunBusyError } from './errors.js';
@@ -14,8 +14,8 @@ import { createFollowing } from './growing.js';
 import type { LineReader } from './growing-lines.js';
 import type { Journal } from './journal/journal.js';
 import type { Log } from './log.js';
-import { type ReadOptions, type ReadRun, receiveError } from './mapping/reading.js';
-import { type FoundFile, filesOf, type IdentifiedFile, type PlotPicture } from './model.js';
+import { type EarlyReading, type ReadOptions, type ReadRun, toReading } from './mapping/reading.js';
+import { type FoundFile, filesOf, type IdentifiedFile } from './model.js';
 import type { Added, Match, NewRun, OpenRun, Outbox, Reading, RunChange } from './outbox.js';
 import { refuseSize } from './parse/source.js';
 import { withoutSecrets } from './secrets.js';
@@ -351,23 +351,6 @@ async function identify(
   }
 }
 
-/** Without a fingerprint if the thread was ended before it had hashed the file. */
-type EarlyReading = Reading & {
-  readonly sha256?: string | undefined;
-  readonly isCopied?: boolean | undefined;
-  readonly plot?: PlotPicture | undefined;
-};
-
-/** A file that does not fit its mapping is a result too: its run is quarantined with the reason. */
-function toReading(read: ReadRun, { drift, parse }: Instrument): EarlyReading {
-  const { sha256, isCopied, draft, omits, shape, plot, error } = read;
-  if (draft) return { sha256, isCopied, plot, draft, omits, shaped: { shape, drift, kinds: parse?.length ?? 1 } };
-  const problem = receiveError(error);
-  // A file that has changed, or cannot be read now, is tried again later.
-  if (!(problem instanceof FileError)) throw problem;
-  return { sha256, problem };
-}
-
 /**
  * Into the outbox: queued, quarantined, or held if columns or units have drifted and the instrument wants a
  * decision. Only then does intake remember the file: after a crash in between, it is hashed again and its run is known.
@@ -405,7 +388,7 @@ const HANDED_OVER: Readonly<Record<Added['outcome'], string>> = {
   unchanged: 'file re-read: nothing changed, nothing sent',
   refused: 'file re-read: it no longer matches its mapping, experiment left unchanged',
   changed: 'file changed: its run takes the new version',
-  parked: 'file changed: its run has the new version, but waits for a decision',
+  parked: 'file changed: its run has the new version, but is held or ignored',
   busy: 'file changed: the version before is being sent',
 };
 
@@ -499,12 +482,6 @@ async function handleFailure(
     await clock.sleep(JOURNAL_RETRY_MS, signal);
   }
 }
-
-export const answers = ({ listKeys }: Pick<Notebook, 'listKeys'>): Promise<boolean> =>
-  listKeys().then(
-    () => true,
-    () => false,
-  );
 
 /** How often to check whether a person has ended a halt. */
 const HALT_CHECK_MS = 30_000;

@@ -11,7 +11,7 @@ import {
   trackUnknownOutcomes,
   type UnknownOutcomes,
 } from '../deliver/context.js';
-import { confirmingForbidden, repeatReads } from '../deliver/failures.js';
+import { answers, confirmingForbidden, repeatReads } from '../deliver/failures.js';
 import { Limiter } from '../deliver/limiter.js';
 import { checkRestored, createWriteGuard, RECOVER, rememberHalts } from '../deliver/restored.js';
 import { prepareServer } from '../deliver/server.js';
@@ -25,7 +25,7 @@ import type { Log } from '../log.js';
 import { checkMapping } from '../mapping/mapping.js';
 import type { Origin } from '../markers.js';
 import type { Outbox } from '../outbox.js';
-import { answers, createDelivery, createIntake, type Observer } from '../pipeline.js';
+import { createDelivery, createIntake, type Observer } from '../pipeline.js';
 import type { Spool } from '../spool.js';
 import { sourceProbe } from '../watch/identify.js';
 import { createActivity } from '../watch/intake.js';

@@ -196,3 +196,10 @@ export function logHaltOnce(log: Log): (error: HaltedError) => void {
     isLogged = true;
   };
 }
+
+/** Whether the notebook answers a harmless request now. */
+export const answers = ({ listKeys }: Pick<Notebook, 'listKeys'>): Promise<boolean> =>
+  listKeys().then(
+    () => true,
+    () => false,
+  );

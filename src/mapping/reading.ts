@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import type { Instrument } from '../config/load.js';
 import { explain, FileChangedError, FileError, LabfeedError, type Place } from '../errors.js';
 import type { Mapped } from '../map/draft.js';
 import { describePlot, isPlot } from '../map/plot.js';
@@ -11,6 +12,7 @@ import {
   type Shape,
   shapeOf,
 } from '../model.js';
+import type { Reading } from '../outbox.js';
 import { CopyWriter } from '../spool.js';
 import { FileBusyError, identify } from '../watch/identify.js';
 import type { Mapping } from './mapping.js';
@@ -113,4 +115,21 @@ const ERRORS = { FileError, FileChangedError, FileBusyError, LabfeedError };
 export function receiveError({ name, message, where, hint }: SentError): Error {
   const Known = Object.hasOwn(ERRORS, name) ? ERRORS[name as keyof typeof ERRORS] : undefined;
   return Known ? new Known(message, { ...(where && { where }), hint }) : new Error(message);
+}
+
+/** Without a fingerprint if the thread was ended before it had hashed the file. */
+export type EarlyReading = Reading & {
+  readonly sha256?: string | undefined;
+  readonly isCopied?: boolean | undefined;
+  readonly plot?: PlotPicture | undefined;
+};
+
+/** A file that does not fit its mapping is a result too: its run is quarantined with the reason. */
+export function toReading(read: ReadRun, { drift, parse }: Pick<Instrument, 'drift' | 'parse'>): EarlyReading {
+  const { sha256, isCopied, draft, omits, shape, plot, error } = read;
+  if (draft) return { sha256, isCopied, plot, draft, omits, shaped: { shape, drift, kinds: parse?.length ?? 1 } };
+  const problem = receiveError(error);
+  // A file that has changed, or cannot be read now, is tried again later.
+  if (!(problem instanceof FileError)) throw problem;
+  return { sha256, problem };
 }
