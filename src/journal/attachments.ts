@@ -236,9 +236,15 @@ interface OldFile {
 
 /**
  * Within a commit. The raw files of the next version take the places of those with the same name, and the others are
- * deleted once the run is done. A file that may have been sent is looked for first.
+ * deleted once the run is done. A file that may have been sent is looked for first. `lost`: the content of the version
+ * before, if the journal does not know what is attached.
  */
-export function replaceAttachments(db: Connection, run: number, files: readonly NewAttachment[] = []): void {
+export function replaceAttachments(
+  db: Connection,
+  run: number,
+  files: readonly NewAttachment[] = [],
+  lost?: string,
+): void {
   const rows = db.rows<OldFile>`
     SELECT n, name, sha256, upload, intent_at IS NOT NULL AND upload IS NULL AND refused = 0 AS wasSent, refused, earlier
       FROM attachments WHERE run = ${run} AND kind = 'raw' ORDER BY n`;
@@ -267,7 +273,8 @@ export function replaceAttachments(db: Connection, run: number, files: readonly 
     if (kept.some((row) => row.name === name)) continue;
     n += 1;
     const before = old.find((row) => row.name === name);
-    const earlier = before ? earlierOf(before) : [];
+    // The fingerprint of a run with one file is that of the file.
+    const earlier = before ? earlierOf(before) : lost !== undefined && rows.length === 0 ? [lost] : [];
     db.run`
       INSERT INTO attachments (run, n, name, path, sha256, size, refused, reason, intent_at, earlier)
         VALUES (${run}, ${n}, ${name}, ${path}, ${sha256}, ${size}, ${Number(problem !== undefined)},

@@ -199,7 +199,10 @@ function addContent(db: Connection, own: RunRow | undefined, run: NewRun, readin
 function addVersionOf(store: Store, before: PathRun, run: NewRun, reading: Reading, at: number): Added {
   const { db } = store;
   const { sha256, path } = run.file;
-  const isNeverRead = before.parked === 'quarantined' && before.step === 'pending';
+  const isNeverRead =
+    before.parked === 'quarantined' &&
+    before.step === 'pending' &&
+    !db.exists`SELECT 1 FROM drafts WHERE run = ${before.id}`;
   if (reading.draft || isNeverRead) {
     if (!isBusy(store, before)) return takeVersion(db, before, run, reading, at);
     return { run: before.id, outcome: 'busy', drift: undefined, sha256, copy: path, isErased: false };
@@ -217,13 +220,14 @@ function addVersionOf(store: Store, before: PathRun, run: NewRun, reading: Readi
 
 /**
  * Runs from this path whose file was never read, and of which another file has taken the place. The versions of one
- * file have the same path; otherwise, only a file without a fingerprint is known to be the same.
+ * file have the same path; otherwise, only a file without a fingerprint is known to be the same. Many runs may be
+ * quarantined, so they are found by the path.
  */
 function findUnread(db: Connection, { instrument, file: { sha256, path }, revises }: NewRun, by: number): number[] {
   if (revises)
     return db.values<number>`
-      SELECT id FROM runs WHERE instrument = ${instrument} AND parked = 'quarantined' AND parked IS NOT NULL
-        AND step = 'pending' AND id <> ${by} AND path = ${path}`;
+      SELECT id FROM runs WHERE path = ${path} AND +instrument = ${instrument} AND +parked = 'quarantined'
+        AND step = 'pending' AND id <> ${by} AND NOT EXISTS (SELECT 1 FROM drafts WHERE run = id)`;
   return db.values<number>`
     SELECT id FROM runs WHERE instrument = ${instrument} AND sha256 > ${STAND_IN} AND sha256 < ${AFTER_STAND_INS}
       AND sha256 <> ${sha256} AND path = ${path} AND parked = 'quarantined'`;

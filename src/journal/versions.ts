@@ -119,7 +119,7 @@ export function takeVersion(db: Connection, known: PathRun, run: NewRun, reading
   // Equal bytes at other paths stay runs of their own.
   const refiling = freeRefiling(db, known, run);
   const { parked, failure, reason } = parking;
-  replaceAttachments(db, id, run.attachments);
+  replaceAttachments(db, id, run.attachments, hasDraft ? undefined : known.sha256);
   replaceSources(db, id, run.sources ?? []);
   const filed = draft && toFile(db, id, run, draft, omits, true);
   db.run`

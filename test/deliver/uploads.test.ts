@@ -39,13 +39,12 @@ const STATES = ['', 'normal', 'archived', 'deleted'] as const;
 const shown = (uploads: readonly { real_name: string; hash: string; state: number }[]): string[] =>
   uploads.map(({ real_name, hash, state }) => `${real_name} ${contentOf.get(hash)} ${STATES[state]}`);
 
-async function setUp(dialect: 'v2' | 'elabftw' = 'elabftw') {
+async function setUp(dialect: 'v2' | 'elabftw' = 'elabftw', server = fakeNotebook({ dialect })) {
   const clock = manualClock();
   const database = new DatabaseSync(':memory:');
   migrate(database, ':memory:');
   const journal = createJournal({ database, clock, release: () => undefined });
   onTestFinished(() => journal.close());
-  const server = fakeNotebook({ dialect });
   await journal.outbox.server(SERVER).learn({ dialect });
   /** The faults of the next requests to upload. */
   const faults: (Fault | NotebookError)[] = [];
@@ -843,3 +842,23 @@ test('if the files of a version cannot be attached at all, those of the one befo
   await attempt();
   expect(shown(uploads())).toEqual(['a.csv one archived', 'b.csv two deleted', 'a.csv three normal']);
 });
+
+test('after the journal was lost, the next version replaces the attached file, too', async () => {
+  const { notebook, ...first } = await setUp();
+  await first.revise('first');
+  await first.attempt();
+  const { journal, attempt, ...next } = await setUp('elabftw', notebook);
+  await recoverInto(journal, notebook);
+  const file = attachment('second', { name: 'run.csv' });
+  next.bytes.set(file.sha256, 'second');
+  const last = { sha256: sha256('first'), copy: '' };
+  const run = newRun('second', { path: '/data/first.csv', attachments: [file], revises: { last } });
+  expect(await take(journal, run, draftOf('second', run))).toMatchObject({ run: 1, outcome: 'parked' });
+  await journal.requests.decide({ kind: 'adopt', run: 1, server: SERVER, experiment: 101 }, NO_SOURCE);
+  await deliver(await journal.outbox.load(1), next.context);
+  next.clock.advance(GRACE_MS);
+  await attempt();
+  expect(shown(next.uploads())).toEqual(['run.csv first archived', 'run.csv second normal']);
+});
+
+const NO_SOURCE = { path: '', has: 'nothing' } as const;

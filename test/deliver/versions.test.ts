@@ -5,7 +5,7 @@ import type { DeliveryContext } from '../../src/deliver/context.js';
 import { deliver } from '../../src/deliver/deliver.js';
 import { afterFailure } from '../../src/deliver/failures.js';
 import { FileError, NotebookError } from '../../src/errors.js';
-import { migrate } from '../../src/journal/database.js';
+import { type Database, migrate } from '../../src/journal/database.js';
 import type { RunRequest } from '../../src/journal/decisions.js';
 import { createJournal, type Journal } from '../../src/journal/journal.js';
 import { commentMark, referenceOf } from '../../src/markers.js';
@@ -34,13 +34,15 @@ async function setUp(kind: { readonly dialect: Dialect } = { dialect: 'v2' }, no
   const clock = manualClock();
   let database = new DatabaseSync(':memory:');
   migrate(database, ':memory:');
+  const statements = new Set<string>();
   let process = 0;
   const open = (): Journal => {
     process += 1;
     const own = process;
     // What a process has not written when it ends is lost.
     const schedule = (act: () => void) => void setImmediate(() => own === process && act());
-    return createJournal({ database, clock, schedule, release: () => undefined });
+    const noting = noteStatements(database, statements);
+    return createJournal({ database: noting, clock, schedule, release: () => undefined });
   };
   let journal = open();
   await journal.outbox.server(SERVER).learn(kind);
@@ -53,6 +55,13 @@ async function setUp(kind: { readonly dialect: Dialect } = { dialect: 'v2' }, no
     /** Where intake sees the file, unless said otherwise. */
     path: PATH,
     journal: (): Journal => journal,
+    /** How SQLite finds the rows of all statements so far. */
+    plans: () =>
+      [...statements]
+        .filter((sql) => /^\s*(SELECT|UPDATE|DELETE|INSERT)/.test(sql))
+        .flatMap((sql) =>
+          scene.rows<{ detail: string }>(`EXPLAIN QUERY PLAN ${sql}`).map(({ detail }) => `${detail} in ${sql}`),
+        ),
     rows: <T = Record<string, unknown>>(sql: string): T[] => database.prepare(sql).all() as T[],
     /** The file has this content, and intake sees it. */
     async see(
@@ -348,6 +357,21 @@ for (const [state, shown] of [
     expect(scene.notebook.writes).toHaveLength(writes);
   });
 
+test('an unreadable version of a run that the notebook refused leaves it its draft', async () => {
+  const scene = await setUp();
+  await scene.see('a');
+  const createExperiment = async () => {
+    throw new NotebookError('request', 'refused', { status: 422 });
+  };
+  await scene.deliver((context) => ({ ...context, notebook: { ...scene.notebook, createExperiment } }));
+  expect(await scene.see('bad', { problem: new FileError('unreadable') })).toBe('quarantined');
+  const contents = scene.rows('SELECT sha256, parked FROM runs ORDER BY id');
+  expect(contents).toEqual(['a', 'bad'].map((one) => ({ sha256: sha256(one), parked: 'quarantined' })));
+  expect(await scene.see('bb')).toBe('changed');
+  await scene.deliver();
+  expect([scene.shown(), scene.states()[1]?.state]).toEqual([asFiled('bb'), 'ignored']);
+});
+
 test('a run that a person ignored stays ignored with its next version, unless nothing of it is in the notebook', async () => {
   const scene = await withVersions({ dialect: 'v2' }, 'a');
   edit(scene.notebook, { title: 'mine' });
@@ -514,6 +538,34 @@ test('a version counts as a file of its instrument, also after a restart', async
   expect(await scene.journal().outbox.lastAddedAt('balance')).toBe((since ?? 0) + 5000);
   expect(await scene.journal().outbox.lastAddedAt('other')).toBeUndefined();
 });
+
+test('however many runs there are, a version costs no more', async () => {
+  const scene = await withVersions({ dialect: 'elabftw' }, 'a', 'bb', 'a', 'ccc');
+  await scene.see('bad', { problem: new FileError('unreadable') });
+  await scene.see('ccc');
+  await scene.see('a', { path: '/data/other.csv', copy: '/data/other.csv' });
+  await scene.see('d', { path: '/data/other.csv' });
+  await scene.journal().outbox.move(1, '/data/moved.csv');
+  await scene.deliver();
+  const plans = scene.plans();
+  expect(plans.filter((plan) => plan.includes('FROM runs')).length).toBeGreaterThan(10);
+  // Other tables have a row for each instrument; an index of instruments or states would still lead to many runs.
+  const costly = plans.filter((plan) => /^SCAN (?!identity|shapes)|runs_instrument|runs_resting/.test(plan));
+  expect(costly).toEqual([]);
+});
+
+/** Adds the statements that are prepared from now on. */
+const noteStatements = (database: Database, statements: Set<string>): Database =>
+  new Proxy(database, {
+    get(target, name) {
+      const value: unknown = Reflect.get(target, name, target);
+      if (typeof value !== 'function') return value;
+      return (...args: unknown[]) => {
+        if (name === 'prepare') statements.add(String(args[0]));
+        return Reflect.apply(value, target, args);
+      };
+    },
+  });
 
 const edit = (notebook: FakeNotebook, changes: object): void => {
   for (const entry of notebook.experiments.values()) Object.assign(entry, changes);
