@@ -3,12 +3,12 @@ import type { CommentRecord, ExperimentRecord, UploadRecord } from './deliver/co
 import { cellTexts, isAsStored } from './deliver/revise.js';
 import { type NotebookReader, readBack } from './evidence.js';
 import type { FiledRun, Filing, JournalReader } from './journal/reader.js';
-import { commentMark, markComment } from './markers.js';
+import { commentMark, markComment, originIn } from './markers.js';
 
 /** How a filed run differs from what the notebook has of it. */
 export interface Difference {
   readonly kind:
-    | ('vanished' | 'deleted' | 'forbidden' | 'not ours' | 'elsewhere' | 'unread')
+    | ('vanished' | 'deleted' | 'forbidden' | 'not ours' | 'outdated' | 'elsewhere' | 'unread')
     | ('comment missing' | 'comment twice' | 'file missing' | 'not attached' | 'on its way')
     | ('edited' | 'altered' | 'incomplete');
   readonly instrument: string;
@@ -59,7 +59,13 @@ export async function verifyRun(run: FiledRun, deps: VerifyDeps): Promise<Verifi
   if (found === 'private') return unverified(run, 'forbidden', 'this key is not allowed to read the experiment');
   if (deps.dialect === 'elabftw' && Number(found.record['state']) === ELABFTW_DELETED)
     return unverified(run, 'deleted', 'somebody deleted the experiment');
-  if (!found.hasOrigin) return unverified(run, 'not ours', 'the origin line of this run is not in the body');
+  if (!found.hasOrigin) {
+    const shown = originIn(String(found.record['body']))?.sha256 ?? '';
+    const isEarlier = (await deps.journal.filingOf(run.id)).versions.includes(shown);
+    return isEarlier
+      ? unverified(run, 'outdated', `it shows the version sha256:${shown}`)
+      : unverified(run, 'not ours', 'the origin line of this run is not in the body');
+  }
   return verifyContent({ ...run, experiment }, found.record, deps);
 }
 

@@ -44,6 +44,10 @@ const MEANINGS = {
     title: 'filed, but the experiment was rewritten without its origin line',
     hint: 'to file a run again, as a new experiment: labfeed refile RUN',
   },
+  outdated: {
+    title: 'filed, but the experiment shows an earlier version of the file: it was restored there',
+    hint: 'restore the newest version there, or file it again, as a new experiment: labfeed refile RUN',
+  },
   'comment missing': {
     title: 'missing comments',
     hint: '--repair posts them again, even if somebody deleted them on purpose',

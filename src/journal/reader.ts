@@ -346,6 +346,8 @@ const readFiling = (db: Connection, run: number) => ({
   stored: storedParts.parse(db.value<string>`SELECT stored FROM drafts WHERE run = ${run}`),
   comments: readComments(db, run),
   attachments: readAttachments(db, run),
+  /** The contents that its file had, as far as they were filed. */
+  versions: db.values<string>`SELECT sha256 FROM versions WHERE run = ${run} AND filed_at IS NOT NULL`,
 });
 
 /** Empty in the journal if the run was erased. */

@@ -28,6 +28,7 @@ const FILING: Filing = {
     { n: 2, text: 'two', comment: 72 },
   ],
   attachments: [],
+  versions: [],
 };
 const PAGE = { title: 'a', date: '2026-01-02', body: BODY };
 const [ONE, TWO] = FILING.comments.map(
@@ -172,6 +173,17 @@ test('an experiment that is private or in another notebook is neither verified n
   expect([kinds(elsewhere), elsewhere.isVerified]).toEqual([['elsewhere'], false]);
 });
 
+test('an experiment that shows an earlier version of its file is outdated', async () => {
+  const body = BODY.replace(RUN.sha256, 'e'.repeat(64));
+  const filingOf = async () => ({ ...FILING, versions: ['e'.repeat(64), RUN.sha256] });
+  const found = await verify({ filingOf, readExperiment: async () => ({ ...PAGE, body }) });
+  expect([kinds(found), found.isVerified, found.findings[0]?.text]).toEqual([
+    ['outdated'],
+    false,
+    expect.stringContaining('eeee'),
+  ]);
+});
+
 test('an experiment with the origin line of other content is not ours', async () => {
   const body = BODY.replace(RUN.sha256, 'cd'.repeat(32));
   const other = await verify({ readExperiment: async () => ({ ...PAGE, body }) });
@@ -184,6 +196,7 @@ test('a run without a draft in the journal is verified by its origin line and ma
     omits: undefined,
     stored: {},
     attachments: [],
+    versions: [],
     comments: FILING.comments.map((one) => ({ ...one, text: '' })),
   });
   const marked = await verify({ filingOf, readExperiment: async () => ({ ...PAGE, title: 'another' }) });
