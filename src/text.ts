@@ -312,3 +312,29 @@ export function describeSource({ outcome, movedTo, reason }: SettledFile): strin
       return reason === undefined ? undefined : `is neither moved nor deleted yet: ${reason}`;
   }
 }
+
+interface FileVersion {
+  readonly sha256: string;
+  /** When it was read. */
+  readonly at: number;
+  readonly state: string;
+  readonly filedAt?: number | undefined;
+  /** The quarantined run that has it. */
+  readonly unread?: number | undefined;
+}
+
+/** A file that is written every minute has many. */
+const MAX_VERSIONS = 50;
+
+/** The versions of a file, newest last, one line each. */
+export function versionLines(versions: readonly FileVersion[]): string[] {
+  const earlier = versions.length - MAX_VERSIONS;
+  const lines = versions.slice(-MAX_VERSIONS).map(({ sha256, at, state, filedAt, unread }) => {
+    const details = [
+      ...(filedAt === undefined ? [] : [`filed ${formatTime(filedAt)}`]),
+      ...(unread === undefined ? [] : [`see run ${unread}`]),
+    ];
+    return `${formatTime(at)}  ${sha256}  ${state}${details.length === 0 ? '' : ` (${details.join(', ')})`}`;
+  });
+  return earlier > 0 ? [plural(earlier, 'earlier version'), ...lines] : lines;
+}

@@ -19,6 +19,7 @@ import {
   terminalLine,
   terminalText,
   truncateBytes,
+  versionLines,
   withoutPath,
 } from '../src/text.js';
 
@@ -172,6 +173,20 @@ describe('text from a file', () => {
     expect(truncateBytes('µµµµµ', 8)).toBe('µµ…');
     expect(truncateBytes('µµµµ', 8)).toBe('µµµµ');
     expect([...splitBytes('\ufeffµµµ', 5)]).toEqual(['\ufeffµ', 'µµ']);
+  });
+
+  test('lists the newest versions of a file, and counts the earlier ones', () => {
+    const versions = Array.from({ length: 53 }, (_, n) => ({ sha256: `v${n}`, at: n, state: 'replaced' }));
+    const lines = versionLines([...versions, { sha256: 'last', at: 60, state: 'unreadable', unread: 7 }]);
+    expect(lines).toHaveLength(51);
+    expect([lines[0], lines[1], lines.at(-1)]).toEqual([
+      '4 earlier versions',
+      `${formatTime(4)}  v4  replaced`,
+      `${formatTime(60)}  last  unreadable (see run 7)`,
+    ]);
+    expect(versionLines([{ sha256: 'one', at: 1, state: 'done', filedAt: 2 }])).toEqual([
+      `${formatTime(1)}  one  done (filed ${formatTime(2)})`,
+    ]);
   });
 
   test('keeps its length as a single line', () => {

@@ -17,6 +17,7 @@ import {
   plural,
   terminalLine,
   terminalText,
+  versionLines,
   withoutPath,
 } from '../text.js';
 import { htmlToText } from './html-text.js';
@@ -211,17 +212,7 @@ const orIgnore = (id: number): string => `If it should not be filed: labfeed ign
 /** Newest last, as in the history. */
 function versions({ versions: all }: JobDetail): string[] {
   if (all.length === 0) return [];
-  return [
-    '',
-    'versions of the file',
-    ...all.map(({ sha256, at, state, filedAt, unread }) => {
-      const details = [
-        ...(filedAt === undefined ? [] : [`filed ${formatTime(filedAt)}`]),
-        ...(unread === undefined ? [] : [`see run ${unread}`]),
-      ];
-      return `  ${formatTime(at)}  ${sha256}  ${state}${details.length === 0 ? '' : ` (${details.join(', ')})`}`;
-    }),
-  ];
+  return ['', 'versions of the file', ...versionLines(all).map((line) => `  ${line}`)];
 }
 
 function history({ history: events }: JobDetail): string[] {

@@ -13,6 +13,7 @@ import { createLoginSecret } from '../login.js';
 import type { DecisionAnswer, DecisionRequest, StatusAddress } from '../status/api.js';
 import { describeEvent } from '../status/history.js';
 import type { StatusServer } from '../status/server.js';
+import { versionLines } from '../text.js';
 import type { PreviewTask } from './preview.js';
 import type { Readers } from './readers.js';
 import { createJournalWatch } from './reporting.js';
@@ -93,6 +94,7 @@ const withSentences = (job: JobDetail | undefined) =>
   job && {
     ...job,
     history: job.history.map((one) => ({ at: one.at, words: describeEvent(one) })),
+    versions: versionLines(job.versions),
     growing: job.growth && describeGrowth(job.growth),
   };
 

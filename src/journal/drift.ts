@@ -43,9 +43,14 @@ export function heldReason(run: number, { changes, since }: Drift): string {
   const shown = changes.slice(0, MAX_CHANGES_SHOWN).join('; ');
   const more = changes.length - MAX_CHANGES_SHOWN;
   return explainProblem({
-    message: `compared with ${since === undefined ? 'the previous run' : `run ${since}`}, ${shown}${more > 0 ? `; and ${more} more changes` : ''}`,
+    message: `compared with ${nameOf(run, since)}, ${shown}${more > 0 ? `; and ${more} more changes` : ''}`,
     hint: `to file it and accept the change: labfeed retry ${run}; or change the mapping, and the file is re-read`,
   });
+}
+
+function nameOf(run: number, since: number | undefined): string {
+  if (since === undefined) return 'the previous run';
+  return since === run ? 'the version before' : `run ${since}`;
 }
 
 export function recordShape(

@@ -95,6 +95,8 @@ export interface JobDetail extends Job {
     readonly movedTo?: string | undefined;
     readonly reason?: string | undefined;
   }[];
+  /** The versions of its file, newest last, in words; empty if it has never changed. */
+  readonly versions: readonly string[];
   /** How far it has come, if its file keeps growing, in words. */
   readonly growing?: string | undefined;
 }

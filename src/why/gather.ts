@@ -158,7 +158,12 @@ async function searchJournal(
   const runs = await Promise.all(
     [...jobs.values()]
       .sort((a, b) => b.id - a.id)
-      .map(async (job) => ({ ...toKnownRun(job), attachments: await reader.attachmentsOf(job.id) })),
+      .map(async (job) => ({
+        ...toKnownRun(job),
+        attachments: await reader.attachmentsOf(job.id),
+        /** How many contents its file has had, if it has changed. */
+        versions: (await reader.job(job.id))?.versions.length ?? 0,
+      })),
   );
   const stats = file.state === 'present' ? statSync(path, { bigint: true, throwIfNoEntry: false }) : undefined;
   const atPath = owner && stats ? await reader.atPath(owner.name, { path, ...stampOf(stats) }) : undefined;
@@ -175,9 +180,9 @@ async function searchJournal(
 }
 
 function toKnownRun(job: Job) {
-  const { id, instrument, state, path, sha256, server, experiment, reason } = job;
+  const { id, instrument, state, path, sha256, server, experiment, failure, reason } = job;
   const { dueAt, addedAt, updatedAt } = job;
-  const run = { id, instrument, state, path, sha256, server, experiment, reason, dueAt, addedAt, updatedAt };
+  const run = { id, instrument, state, path, sha256, server, experiment, failure, reason, dueAt, addedAt, updatedAt };
   return { ...run, nextStep: nextStep(job) };
 }
 

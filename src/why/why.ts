@@ -71,7 +71,9 @@ function runOf(evidence: Evidence): KnownRun | undefined {
   // The content of one file does not identify a run of several files.
   if (runPath !== path || file.state !== 'present' || file.sha256 === undefined)
     return own.find((run) => run.path === runPath) ?? own[0];
-  if (owner) return runs.find(({ id }) => id === contentRun);
+  // The versions of two files may have the same content.
+  const isOwn = (run: KnownRun): boolean => run.path === path && run.sha256 === file.sha256;
+  if (owner) return own.find(isOwn) ?? runs.find(({ id }) => id === contentRun);
   const same = runs.filter(({ sha256 }) => sha256 === file.sha256);
   return same.find((run) => run.path === path) ?? same[0];
 }
@@ -92,9 +94,13 @@ function explainRun(run: KnownRun, evidence: Evidence): Answer {
   return answer(run.state, describeRun(run, evidence), run.nextStep, [
     ...obstacles(run, evidence),
     ...sourceFindings(run, evidence),
+    ...(run.versions === 0 ? [] : [{ text: versionsOf(run), hint: `labfeed show ${run.id} lists them` }]),
     known,
   ]);
 }
+
+const versionsOf = ({ versions }: KnownRun): string =>
+  `the file has changed: labfeed has seen ${plural(versions, 'version')} of it`;
 
 /** What became of the file. */
 function sourceFindings({ id }: KnownRun, { sources, path }: Evidence): Finding[] {
@@ -106,7 +112,8 @@ function sourceFindings({ id }: KnownRun, { sources, path }: Evidence): Finding[
 }
 
 function describeRun(run: KnownRun, evidence: Evidence): string {
-  const { state, experiment, reason } = run;
+  const { state, experiment, failure, reason } = run;
+  const isUpdate = run.versions > 0 && experiment !== undefined;
   const as = experiment === undefined ? '' : ` (experiment ${experiment})`;
   const because = reason === undefined ? '' : `: ${reason}`;
   const failed = reason === undefined ? '' : `; the last attempt failed: ${reason}`;
@@ -118,12 +125,12 @@ function describeRun(run: KnownRun, evidence: Evidence): string {
     case 'held':
       return `held until a person decides${as}${because}`;
     case 'ignored':
-      return `ignored: a person decided not to file it${because}`;
+      return failure === undefined ? `set aside${because}` : `ignored: a person decided not to file it${because}`;
     case 'queued':
     case 'waiting':
       return `waiting to be sent${failed}`;
     case 'sending':
-      return `being sent${as}${failed}`;
+      return isUpdate ? `its new version is to update experiment ${experiment}${failed}` : `being sent${as}${failed}`;
   }
 }
 
@@ -220,7 +227,8 @@ function explainSkipped(
 ): Answer {
   if (earlier) {
     const text = `skipped: its content changed after it became run ${earlier.id}, and ${name} has \`changed: ignore\``;
-    const hint = 'with `changed: new`, later changes become new runs; to file this content, copy it to another name';
+    const hint =
+      'with `changed: new`, later changes become new runs, and with `changed: revise` they update this one; to file this content, copy it to another name';
     return answer('skipped', text, hint);
   }
   const existing = instruments.find((one) => one.name === name)?.existing ?? 'skip';
@@ -258,7 +266,8 @@ function explainWaiting(
     const text = `not filed: ${link} is a symbolic link, and linked folders are not followed`;
     return answer('unmatched', text, 'watch the folder that the link points to');
   }
-  const changed = earlier ? `its content changed after run ${earlier.id}; ` : '';
+  const next = owner.changed === 'revise' ? ', which it will update' : '';
+  const changed = earlier ? `its content changed after run ${earlier.id}${next}; ` : '';
   const waitFor = (text: string, hint?: string): Answer =>
     answer('waiting', `not filed yet: ${changed}${text}`, hint, daemon.running ? [] : [NOT_RUNNING]);
   if (file.state === 'unreadable') return waitFor(`it cannot be read: ${file.reason}`);

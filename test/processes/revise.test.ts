@@ -10,6 +10,7 @@ import {
   startDaemon,
 } from '../support/daemon-process.js';
 import { labfeed } from '../support/labfeed.js';
+import { call } from '../support/status-server.js';
 import { until } from '../support/until.js';
 
 const DIALECTS = ['v2', 'elabftw'] as const;
@@ -32,7 +33,7 @@ async function revising(dialect: 'v2' | 'elabftw'): Promise<Scene> {
   const { url, key } = scene.sandbox;
   const mapping = `parse: { format: delimited, table: {} }, experiment: { title: "{{ readings[0].Sample }}", plot: never }, comments: { readings: each }`;
   const instruments = `  balance: { watch: data/balance, ready: { quiet: 100ms }, changed: revise, ${mapping} }`;
-  makeSite(scene.site.folder, { url, key, instruments });
+  makeSite(scene.site.folder, { url, key, instruments, status: '127.0.0.1:0' });
   return scene;
 }
 
@@ -77,7 +78,7 @@ async function withVersions(scene: Scene, ...versions: Version[]): Promise<Daemo
 }
 
 test.each(DIALECTS)(
-  'a file that changes updates its experiment, and `show`, `audit` and `status` know its versions (%s)',
+  'a file that changes updates its experiment, and `show`, `audit`, `why`, `status` and the page know its versions (%s)',
   async (dialect) => {
     const scene = await revising(dialect);
     const daemon = await withVersions(scene, 'a', 'b', 'c', 'a');
@@ -91,6 +92,11 @@ test.each(DIALECTS)(
     expect(versions.map((line) => line.replace(/^ +\S+ \S+ +[0-9a-f]{64} +/, '').replace(/ \(filed .*\)/, ''))).toEqual(
       ['replaced', 'replaced', 'replaced', 'done'],
     );
+    const { url } = await daemon.logged('status page listening');
+    const { json } = await call(String(url), '/api/jobs/1');
+    expect(json).toMatchObject({ versions: versions.map((line) => line.trim()) });
+    const file = `${scene.site.folder}/data/balance/run.csv`;
+    expect((await command(scene, 'why', file)).stdout).toContain('labfeed has seen 4 versions of it');
     expect((await command(scene, 'audit', '--safe')).stdout).toContain('run.csv');
     scene.site.drop('run.csv', 'Sample,Weight (mg)\nx,1,2,3\n');
     await daemon.logged('run quarantined');
@@ -193,7 +199,7 @@ test.each(DIALECTS)(
     const again = startDaemon(scene.site.config);
     await until('the file is known', () => countRuns(scene, 'matched = 1') === 1);
     write(scene, 'c');
-    await again.logged('file changed: its run has the new version, but waits for a decision');
+    await again.logged('file changed: its run has the new version, but is held or ignored');
     expect(isShown(scene, 'b')).toBe(true);
     expect(scene.sandbox.control.writes()).toHaveLength(writes);
     const id = scene.sandbox.control.experiments()[0]?.id ?? 0;

@@ -79,6 +79,7 @@ export function hostile(text: string): { live: Live; overview: Overview; jobs: J
         { path: text, outcome: 'moved', movedTo: text },
         { path: text, reason: text },
       ],
+      versions: [text],
       drift: [text],
     },
   };

@@ -71,6 +71,7 @@ export const someDetail = (id: number, body: string): JobDetail => ({
   paths: [],
   drift: [],
   sources: [],
+  versions: [],
 });
 
 type Changes = Partial<Omit<StatusDeps, 'journal'> & JournalView>;

@@ -37,7 +37,9 @@ const run = (some: Partial<KnownRun> = {}): KnownRun => ({
   addedAt: NOW - 60_000,
   updatedAt: NOW - 50_000,
   nextStep: 'nothing to do: the run is filed',
+  failure: undefined,
   attachments: [],
+  versions: 0,
   ...some,
 });
 
@@ -290,4 +292,29 @@ test('a filed run says which of its raw files are attached, and why others are n
   expect(shown({ server: 'https://old.example.org' })).toContain(
     'waits to be attached: the run was filed at https://old.example.org, which is not the configured notebook → set `notebook.url` back',
   );
+});
+
+test('a version of a file is explained as the update of its experiment', () => {
+  const versions = { versions: 2 };
+  expect(all(about({ runs: [run(versions)] }))).toContain('labfeed has seen 2 versions of it → labfeed show 3');
+  expect(about({ runs: [run({ ...versions, state: 'sending' })] }).answer.text).toBe(
+    'its new version is to update experiment 417',
+  );
+  const waiting = about({
+    instruments: [instrument({ changed: 'revise' })],
+    runs: [run({ sha256: 'before' })],
+    contentRun: undefined,
+  });
+  expect(waiting.answer.text).toContain('its content changed after run 3, which it will update');
+});
+
+test('of two files with the same content, each is its own run if their versions are', () => {
+  const other = run({ id: 2, path: '/srv/nanodrop/other.tsv' });
+  expect(about({ runs: [run({ versions: 2 }), other], contentRun: 2 })).toMatchObject({ outcome: 'done', run: 3 });
+});
+
+test('a run that labfeed itself has set aside is no decision of a person', () => {
+  const set = run({ state: 'ignored', experiment: undefined, reason: 'its path now holds the file of run 1' });
+  expect(about({ runs: [set] }).answer.text).toBe('set aside: its path now holds the file of run 1');
+  expect(about({ runs: [{ ...set, failure: 'file' }] }).answer.text).toContain('a person decided');
 });

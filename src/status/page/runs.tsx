@@ -175,6 +175,7 @@ function RunHead({ job, servers }: { job: JobDetail; servers: Servers }) {
           ['Experiment', <ExperimentLink job={job} servers={servers} />],
           ['File', job.paths.length > 0 ? <Lines lines={job.paths} /> : job.path || 'erased'],
           ['Afterwards', sourceLines(job).length > 0 ? <Lines lines={sourceLines(job)} /> : undefined],
+          ['Versions', job.versions.length > 0 ? <Lines lines={job.versions} /> : undefined],
           ['Size', formatBytes(job.size)],
           ['Growing', job.growing],
           ['Modified', formatTime(job.modifiedMs)],
