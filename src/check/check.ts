@@ -5,7 +5,13 @@ import type { Command } from 'commander';
 import { systemClock } from '../clock.js';
 import { configFrom, type JsonOption, withJson } from '../commands/options.js';
 import { testSummary } from '../commands/try.js';
-import { type Instrument, journalOf, type LoadedConfig, type UsableConfig } from '../config/load.js';
+import {
+  type Instrument,
+  journalOf,
+  type LoadedConfig,
+  missingInstruments,
+  type UsableConfig,
+} from '../config/load.js';
 import { readKey, readToken } from '../config/secrets.js';
 import { isLoopback } from '../config/settings.js';
 import { openNotebook } from '../connection.js';
@@ -38,7 +44,7 @@ export function addCheck(command: Command): void {
 async function check(options: CheckOptions): Promise<void> {
   const config = configFrom(options);
   const mistakes = new Map(config.instruments.map((instrument) => [instrument, checkMapping(instrument)]));
-  const problems = [...config.problems, ...[...mistakes.values()].flat()];
+  const problems = [...config.problems, ...missingInstruments(config), ...[...mistakes.values()].flat()];
   const usable = config.instruments.filter((instrument) => mistakes.get(instrument)?.length === 0);
   const findings = await gatherFindings(config, usable, options.offline ?? false);
   if (options.json) console.log(JSON.stringify(asJson(config.file, problems, findings), null, 2));
@@ -112,14 +118,6 @@ function asJson(file: string, problems: readonly Problem[], findings: readonly F
 }
 
 function checkInstruments(config: LoadedConfig): Finding[] {
-  if (config.listed.length === 0 && config.problems.length === 0)
-    return [
-      {
-        level: 'note',
-        text: 'the configuration has no instruments, so nothing is watched',
-        hint: 'add an instrument under `instruments`, or check the globs of `include`',
-      },
-    ];
   const unmapped = config.instruments.filter(({ parse }) => parse === undefined).map(({ name }) => name);
   if (unmapped.length === 0) return [];
   return [

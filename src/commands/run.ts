@@ -1,7 +1,8 @@
+import { homedir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { type Command, Option } from 'commander';
 import { systemClock } from '../clock.js';
-import { defaultJournal, type LoadedConfig } from '../config/load.js';
+import { type LoadedConfig, requireInstruments } from '../config/load.js';
 import { backUp } from '../journal/maintenance.js';
 import { createLog } from '../log.js';
 import type { Dialect } from '../model.js';
@@ -31,6 +32,7 @@ async function run(options: ConfigOption): Promise<void> {
   const { createService, meaningOfHangup } = await import('../daemon/service.js');
   keepHeapSmall();
   const config = usableConfigFrom(options);
+  requireInstruments(config);
   const hangup = meaningOfHangup();
   const stop = onStopRequest(hangup === 'stop' ? ['SIGTERM', 'SIGINT', 'SIGHUP'] : undefined);
   // The daemon continues if nobody reads its log any more. Other commands exit.
@@ -109,10 +111,13 @@ export function addSandbox(command: Command): void {
     .action(sandbox);
 }
 
+const stateFolder = (env = process.env): string =>
+  join(env['XDG_STATE_HOME'] || join(homedir(), '.local', 'state'), 'labfeed');
+
 async function sandbox(options: { port: number; data?: string; dialect: Dialect; json?: boolean }): Promise<void> {
   const { port, data, dialect, json } = options;
   const { createSandbox } = await import('../sandbox/server.js');
-  const file = data === undefined ? join(dirname(defaultJournal()), 'sandbox.db') : resolve(data);
+  const file = data === undefined ? join(stateFolder(), 'sandbox.db') : resolve(data);
   createFolder(dirname(file), '--data');
   const notebook = createSandbox({ file, port, dialect });
   const stop = onStopRequest();

@@ -1,10 +1,9 @@
 import { createHash } from 'node:crypto';
-import { existsSync, readdirSync } from 'node:fs';
-import { homedir } from 'node:os';
-import { dirname, join, resolve } from 'node:path';
+import { existsSync, readdirSync, realpathSync } from 'node:fs';
+import { dirname, join, parse, resolve } from 'node:path';
 import picomatch from 'picomatch';
 import { z } from 'zod';
-import { EXIT, LabfeedError, type Place, type Problem, systemCode } from '../errors.js';
+import { ConfigError, EXIT, LabfeedError, type Place, type Problem, systemCode } from '../errors.js';
 import { nearest } from '../text.js';
 import { type CheckContext, checkValue, unknownKey } from './problems.js';
 import { type Config, configSchema, INSTRUMENT_NAME, type InstrumentConfig, instrumentSchema } from './schema.js';
@@ -38,7 +37,7 @@ export interface AccessRules {
   readonly own: readonly string[];
 }
 
-type Settings = Omit<Config, 'include' | 'instruments' | 'notebook'>;
+type Settings = Omit<Config, 'include' | 'instruments' | 'notebook' | 'journal'> & { readonly journal: string };
 
 /** What could be read of a configuration, and every mistake in it. */
 export interface LoadedConfig {
@@ -91,7 +90,7 @@ export function loadConfig(file: string): LoadedConfig {
   reportUnknownKeys(main, top, Object.keys(configSchema.shape), { problems, hiding });
   const written = setting('notebook');
   const notebook = written && { ...written, key: resolveSecret(written.key, dirname(main.file)) };
-  const settings = readSettings(setting, dirname(main.file));
+  const settings = readSettings(setting, main.file);
   const parts = [main, ...readParts(main, setting('include'), { problems, hiding })];
   const entries = parts.flatMap((yaml) => readEntries(yaml, hiding));
   const checked = checkEntries(entries, problems, ownFiles(settings, notebook?.key, parts));
@@ -138,7 +137,8 @@ function checkSource({ name, source, placeOf }: Instrument, claims: readonly Cla
   return [{ where: placeOf(['source']), message, hint, stops: { instrument: name } }];
 }
 
-function readSettings(setting: <K extends keyof Config>(key: K) => Config[K] | undefined, folder: string): Settings {
+function readSettings(setting: <K extends keyof Config>(key: K) => Config[K] | undefined, file: string): Settings {
+  const folder = dirname(file);
   const journal = setting('journal');
   const alarms = setting('alarms');
   const status = setting('status') ?? false;
@@ -148,7 +148,7 @@ function readSettings(setting: <K extends keyof Config>(key: K) => Config[K] | u
     log: setting('log') ?? 'info',
     keep: setting('keep') ?? 0,
     spool: setting('spool') ?? 0,
-    ...(journal === undefined ? {} : { journal: resolve(folder, journal) }),
+    journal: journal === undefined ? defaultJournal(file) : resolve(folder, journal),
     ...(alarms === undefined ? {} : { alarms: resolveCommand(alarms, folder) }),
   };
 }
@@ -351,6 +351,19 @@ function readListed({ name, value, config }: CheckedEntry): ListedInstrument {
   return { name, changed, duplicates, comments };
 }
 
+/** Without an instrument there is nothing to do. Usually its key is misspelt, which is then one of the problems. */
+export function missingInstruments({ listed, incompleteBecause, placeOf }: LoadedConfig): Problem[] {
+  if (listed.length > 0 || incompleteBecause.length > 0) return [];
+  const hint =
+    'add one to instruments, or check the globs of include. `labfeed learn FILE` suggests one for a sample file';
+  return [{ where: placeOf(['instruments']), message: 'there is no instrument', hint, stops: 'daemon' }];
+}
+
+/** Rejects a configuration with which the daemon would do nothing. */
+export function requireInstruments(config: LoadedConfig): void {
+  if (config.listed.length === 0) throw new ConfigError([...config.problems, ...missingInstruments(config)]);
+}
+
 const PLACES = ['labfeed.yaml', '/etc/labfeed/config.yaml'];
 
 class NoConfigError extends LabfeedError {
@@ -367,13 +380,18 @@ export function findConfig(named: string | undefined): string {
   });
 }
 
-/** In the state folder of the service, else of the user. */
-export function defaultJournal(env: NodeJS.ProcessEnv = process.env): string {
-  // systemd separates several folders with a colon. The first is ours.
-  const service = env['STATE_DIRECTORY']?.split(':')[0];
-  if (service) return join(service, 'journal.db');
-  return join(env['XDG_STATE_HOME'] || join(homedir(), '.local', 'state'), 'labfeed', 'journal.db');
+const SYSTEM_FOLDER = '/etc/labfeed';
+const STATE_FOLDER = '/var/lib/labfeed';
+
+/**
+ * The place depends on the configuration file alone, so that the service and all commands use the same journal, whichever
+ * user runs them: the state folder of the service for files in /etc/labfeed, else beside the file.
+ */
+export function defaultJournal(config: string): string {
+  const file = existsSync(config) ? realpathSync(config) : config;
+  const { dir, name } = parse(file);
+  if (dir !== SYSTEM_FOLDER) return join(dir, `${name}.journal`, 'journal.db');
+  return join(STATE_FOLDER, name === 'config' ? '' : name, 'journal.db');
 }
 
-export const journalOf = ({ settings }: { readonly settings: { readonly journal?: string | undefined } }): string =>
-  settings.journal ?? defaultJournal();
+export const journalOf = ({ settings }: { readonly settings: Pick<Settings, 'journal'> }): string => settings.journal;

@@ -405,7 +405,7 @@ export const configSchema = z
     journal: text('a path')
       .optional()
       .describe(
-        'The journal file, on a local disk. Default: journal.db in the state folder of the service or of the user.',
+        'The journal file, on a local disk. Default: /var/lib/labfeed/journal.db for /etc/labfeed/config.yaml, else labfeed.journal/journal.db beside labfeed.yaml.',
       ),
     spool: size()
       .prefault('10GB')

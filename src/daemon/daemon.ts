@@ -1,5 +1,5 @@
 import type { Clock } from '../clock.js';
-import { journalOf, type LoadedConfig, type UsableConfig } from '../config/load.js';
+import { journalOf, type LoadedConfig, requireInstruments, type UsableConfig } from '../config/load.js';
 import { holdKey, readKey } from '../config/secrets.js';
 import { trackUnknownOutcomes, type UnknownOutcomes } from '../deliver/context.js';
 import { ConfigError, explain, formatPlace, LabfeedError, type Problem } from '../errors.js';
@@ -155,6 +155,7 @@ async function reload(load: () => LoadedConfig, daemon: Parts): Promise<void> {
 function refuseMistakes(config: LoadedConfig, journalPath: string): asserts config is UsableConfig {
   const problems = [...config.problems, ...config.instruments.flatMap(checkMapping)];
   if (problems.length > 0) throw new ConfigError(problems);
+  requireInstruments(config);
   if (journalOf(config) === journalPath) return;
   throw new LabfeedError('the `journal` setting cannot be changed while labfeed is running', {
     hint: 'restart labfeed to use another journal',

@@ -1,8 +1,8 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, realpathSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { possibleOverlaps } from '../../src/check/folders.js';
-import { type LoadedConfig, loadConfig } from '../../src/config/load.js';
+import { defaultJournal, type LoadedConfig, loadConfig } from '../../src/config/load.js';
 import { jsonSchema } from '../../src/config/problems.js';
 import { explainProblem } from '../../src/errors.js';
 import { tempFolder } from '../support/temp-folder.js';
@@ -447,4 +447,18 @@ test('the time to read a configuration grows with its length, not with its squar
   expect(possibleOverlaps(config.claims)).toEqual({ overlaps: [], isComplete: true });
   // About 0.7 s on a quiet machine.
   expect(performance.now() - start).toBeLessThan(8000);
+});
+
+test('the default journal depends on the configuration file alone, not on the user or the environment', () => {
+  const folder = realpathSync(tempFolder());
+  writeFileSync(join(folder, 'labfeed.yaml'), '');
+  symlinkSync(join(folder, 'labfeed.yaml'), join(folder, 'link.yaml'));
+  const journal = join(folder, 'labfeed.journal', 'journal.db');
+  onTestFinished(() => void vi.unstubAllEnvs());
+  vi.stubEnv('STATE_DIRECTORY', '/var/lib/elsewhere');
+  vi.stubEnv('XDG_STATE_HOME', '/home/elsewhere');
+  expect(defaultJournal(join(folder, 'labfeed.yaml'))).toBe(journal);
+  expect(defaultJournal(join(folder, 'link.yaml'))).toBe(journal);
+  expect(defaultJournal('/etc/labfeed/config.yaml')).toBe('/var/lib/labfeed/journal.db');
+  expect(defaultJournal('/etc/labfeed/second.yaml')).toBe('/var/lib/labfeed/second/journal.db');
 });

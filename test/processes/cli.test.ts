@@ -188,16 +188,23 @@ test('wrong usage points to the help of the command', async () => {
   expect((await labfeed(['chek'])).stderr).toContain('Try: labfeed --help');
 });
 
-test('check does not check the journal without a configuration, and notes a configuration without instruments', async () => {
+test('check does not check the journal without a configuration, and neither check nor run accepts a configuration without instruments', async () => {
   const folder = tempFolder();
   const absent = await labfeed(['check', '--config', join(folder, 'absent.yaml')]);
   expect(absent.status).toBe(78);
   expect(absent.stdout).not.toContain('journal');
   const config = join(folder, 'labfeed.yaml');
-  writeFileSync(config, 'notebook: { url: "https://eln.example.org", key: { env: A } }\n');
-  const { status, stdout } = await labfeed(['check', '--offline', '--config', config]);
-  expect(status).toBe(0);
-  expect(stdout).toContain('note   the configuration has no instruments, so nothing is watched');
+  const notebook = 'notebook: { url: "https://eln.example.org", key: { env: A } }\n';
+  for (const [text, expected] of [
+    [notebook, 'there is no instrument'],
+    [`${notebook}instrumants: { balance: { watch: data } }\n`, 'did you mean instruments?'],
+  ] as const) {
+    writeFileSync(config, text);
+    for (const command of [['check', '--offline'], ['run']]) {
+      const { status, stderr } = await labfeed([...command, '--config', config]);
+      expect({ status, stderr }).toEqual({ status: 78, stderr: expect.stringContaining(expected) });
+    }
+  }
 });
 
 test('a file in place of a folder is a user error, not a bug', async () => {
