@@ -212,7 +212,7 @@ async function beginOther(generation: Generation, file: DiskFile, context: Conte
     true,
     context,
   );
-  await journal.growths.flush(generation.id);
+  await journal.growths.flush(generation.id, true);
   const begun = await startAt(file, generation.offset, context);
   const { path, place, state, lines } = generation;
   return journal.growing.replace(

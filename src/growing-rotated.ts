@@ -182,7 +182,7 @@ export async function finish(generation: Generation, context: Context): Promise<
   const ended = await tellRest(generation, file, context);
   await attach(ended, file, context);
   await report(ended, `the file ${posix.basename(place)} was read to its end`, true, context);
-  await journal.growths.flush(ended.id);
+  await journal.growths.flush(ended.id, true);
   await journal.growing.save({ ...ended, state: 'closed', unfinished: 0, note: 'it was rotated and read to its end' });
   context.wakeDelivery();
 }
@@ -219,7 +219,7 @@ export async function followPlace(generation: Generation, file: DiskFile, contex
       true,
       context,
     );
-  await journal.growths.flush(generation.id);
+  await journal.growths.flush(generation.id, true);
   await journal.growing.save({ ...generation, state: 'closed', place: undefined, note: 'it was rotated and is gone' });
   return false;
 }

@@ -192,7 +192,7 @@ async function replace(
     !moved,
     context,
   );
-  await journal.growths.flush(generation.id);
+  await journal.growths.flush(generation.id, !moved);
   // In the journal before the generation is: after a crash, only what is there is read to its end.
   const between = from === 0 ? await beginBetween(generation, moved, file, context) : [];
   const ended: Generation = {

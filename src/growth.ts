@@ -17,8 +17,11 @@ export interface Growths {
   attach(generation: number, files: readonly NewAttachment[]): Promise<boolean>;
   /** Whether nothing more is expected of its file. */
   hasEnded(generation: number): Promise<boolean>;
-  /** What was appended may be delivered now, in one update of each run. */
-  flush(generation: number): Promise<boolean>;
+  /**
+   * What was appended may be delivered now, in one update of each run. `isEnd`: nothing is kept of the readings; of later
+   * ones, only comments are added.
+   */
+  flush(generation: number, isEnd?: boolean): Promise<boolean>;
   /** Adds to the history of the newest run of a generation how its file changed; `isEnd`: it gets no more lines. */
   report(generation: number, what: string, isEnd: boolean): Promise<void>;
 }
@@ -98,7 +101,7 @@ export interface RunGrowth {
   readonly lines: number;
   readonly rows: number;
   readonly grownAt: number;
-  /** Whether somebody changed the experiment, so that only comments are added. */
+  /** Whether only comments are added: somebody changed the experiment, or nothing is kept of its readings. */
   readonly isKept: boolean;
   readonly endedAt?: number | undefined;
 }
@@ -106,6 +109,6 @@ export interface RunGrowth {
 export const describeGrowth = ({ day, upto, lines, rows, grownAt, isKept, endedAt }: RunGrowth): string =>
   [
     `${plural(rows, 'reading')}${day === '' ? '' : ` of ${day}`}, up to byte ${upto} (line ${lines}) of the file, the last on ${formatTime(grownAt)}`,
-    ...(isKept ? ['somebody changed the experiment, so only comments are added'] : []),
+    ...(isKept ? ['only comments are added: somebody changed the experiment, or it was complete'] : []),
     ...(endedAt === undefined ? [] : [`the file ended on ${formatTime(endedAt)}`]),
   ].join('; ');

@@ -191,6 +191,7 @@ test('a log that was copied and truncated has only its header at the next look: 
   truncateSync(scene.path, 0);
   scene.append(HEADER);
   await scene.look();
+  expect((await scene.history(1)).join('\n')).toMatch(/temp.csv was truncated, and is now temp.csv.1/);
   scene.append(lines(11, 12));
   await scene.look();
   expect(values(await scene.comments(1))).toEqual([1, 2, 3, 4, 5]);
@@ -244,9 +245,16 @@ test('a file that was skipped and replaced is filed from its beginning', async (
   scene.append(HEADER + lines(11, 19), other);
   await scene.look(other);
   expect(values(await scene.comments(2))).toEqual([11, 12, 13, 14, 15, 16, 17, 18, 19]);
+  const third = scene.path.replace('temp', 'third');
+  scene.append(HEADER + lines(1, 3), third);
+  await scene.skip(third);
+  truncateSync(third, 0);
+  scene.append(HEADER + lines(21, 22), third);
+  await scene.look(third);
+  expect(values(await scene.comments(3))).toEqual([21, 22]);
 });
 
-test.each(['temp-2.csv', 'temp.csv.bak', 'temp.csv-others.csv.1'])(
+test.each(['temp-2.csv', 'temp.csv.bak', 'temp.csv.77'])(
   'when a log is rotated, the file %s beside it is not taken for a part of it',
   async (name) => {
     const scene = setUp();
@@ -346,7 +354,7 @@ test('killed before the lines were released, the daemon sends them although the 
   let isDead = false;
   const scene = setUp({
     changes: ({ growths }) => ({
-      growths: { ...growths, flush: (id) => (isDead ? Promise.reject(DEAD) : growths.flush(id)) },
+      growths: { ...growths, flush: (...args) => (isDead ? Promise.reject(DEAD) : growths.flush(...args)) },
     }),
   });
   scene.append(HEADER + lines(1, 3));
@@ -442,3 +450,51 @@ test('a log that has not grown for a week is attached, and again if it has grown
 });
 
 const hashOf = (path: string): string => createHash('sha256').update(readFileSync(path)).digest('hex');
+
+const keptBytes = ({ database }: ReturnType<typeof setUp>): number =>
+  Number(database.prepare('SELECT total(length(accumulation)) AS bytes FROM growths').get()?.['bytes']);
+
+test('of a log that was read to its end, nothing is kept of the readings, and late lines are only added', async () => {
+  const scene = setUp();
+  scene.append(HEADER + lines(1, 9));
+  await scene.look();
+  await scene.deliver();
+  const rotated = scene.path.replace('temp.csv', 'temp-20260304.csv');
+  renameSync(scene.path, rotated);
+  scene.append(HEADER + at(11));
+  await scene.look();
+  await scene.deliver();
+  const before = keptBytes(scene);
+  for (let n = 0; n < 3; n++) {
+    scene.clock.advance(120_000);
+    await scene.finish();
+    await scene.deliver();
+  }
+  expect(keptBytes(scene)).toBeLessThan(before / 2);
+  const { body } = (await scene.journal.outbox.load(1)).draft;
+  scene.append(at(10), rotated);
+  await scene.look(rotated);
+  expect(values(await scene.comments(1))).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+  await scene.deliver();
+  expect((await scene.journal.outbox.load(1)).draft.body).toBe(body);
+});
+
+test('of days long past, nothing is kept of the readings, and a late line is only added', async () => {
+  const scene = setUp({ per: 'day' });
+  const day = (n: number): string => new Date(Date.UTC(2026, 0, n)).toISOString().slice(0, 10);
+  scene.append(HEADER + lines(1, 5, day(1)));
+  await scene.look();
+  await scene.deliver();
+  const first = keptBytes(scene);
+  const { body } = (await scene.journal.outbox.load(1)).draft;
+  for (let n = 2; n <= 60; n++) scene.append(lines(1, 5, day(n)));
+  await scene.look();
+  await scene.deliver();
+  expect(keptBytes(scene)).toBeLessThan(40 * first);
+  scene.append(at(6, day(1)) + at(6, day(60)));
+  await scene.look();
+  await scene.deliver();
+  expect(values(await scene.comments(1))).toEqual([1, 2, 3, 4, 5, 6]);
+  expect((await scene.journal.outbox.load(1)).draft.body).toBe(body);
+  expect((await scene.journal.outbox.load(60)).draft.body).toContain('6.5');
+});

@@ -23,7 +23,7 @@ export const createGrowths = (store: Store): Growths => ({
   attach: (generation, files) => store.apply(() => attach(store.db, generation, files)),
   hasEnded: async (generation) =>
     !store.db.exists`SELECT 1 FROM growths WHERE generation = ${generation} AND ended_at IS NULL`,
-  flush: (generation) => store.apply(() => flush(store.db, generation)),
+  flush: (generation, isEnd = false) => store.apply(() => flush(store.db, generation, isEnd)),
   report: (generation, what, isEnd) => store.apply(() => report(store.db, generation, what, isEnd, store.now())),
 });
 
@@ -41,6 +41,9 @@ function readRuns(db: Connection, generation: number, wanted?: readonly string[]
   return { days, accumulated: new Map(rows) };
 }
 
+/** Late lines of earlier days become comments, but their summary and plot stay as they are. */
+const KEPT_DAYS = 31;
+
 function append(store: Store, batch: NewBatch, at: number): Appended {
   const { db } = store;
   const { generation, upto, lines, tail } = batch;
@@ -50,6 +53,9 @@ function append(store: Store, batch: NewBatch, at: number): Appended {
   const blocked = batch.parts.map((part) => findBlocked(db, generation, part, at)).find((one) => one !== undefined);
   if (blocked) return blocked;
   const added = batch.parts.map((part) => appendPart(store, batch, part, at));
+  db.run`
+    UPDATE growths SET accumulation = '' WHERE generation = ${generation} AND accumulation <> '' AND day NOT IN (SELECT day
+      FROM growths WHERE generation = ${generation} ORDER BY day DESC LIMIT ${KEPT_DAYS} + 0)`;
   db.run`INSERT OR REPLACE INTO generations (id, upto, lines, tail) VALUES (${generation}, ${upto}, ${lines}, ${tail})`;
   return { added };
 }
@@ -123,7 +129,7 @@ function appendPart(store: Store, batch: NewBatch, part: NewGrowth, at: number):
   const { comments: _, attached: __, ...draft } = reading.draft;
   const next: Next = { draft, omits: reading.omits, plot: run.plot, mapping: run.mapping };
   db.run`
-    UPDATE growths SET upto = ${upto}, lines = ${lines}, rows = rows + ${rows}, accumulation = ${accumulated},
+    UPDATE growths SET kept = max(kept, accumulation = ''), upto = ${upto}, lines = ${lines}, rows = rows + ${rows}, accumulation = ${accumulated},
       ended_at = NULL, next = ${JSON.stringify(next)}, plot = ${run.plot?.name === undefined ? null : run.plot.sha256}, ready = 0,
       grown_at = ${at} WHERE run = ${grown.run}`;
   db.run`
@@ -148,7 +154,8 @@ function addComments(db: Connection, run: number, texts: readonly string[]): voi
         WHERE comments.run = growths.run), ${text}, iif(uncertain, 0, NULL) FROM growths WHERE run = ${run}`;
 }
 
-function flush(db: Connection, generation: number): boolean {
+function flush(db: Connection, generation: number, isEnd: boolean): boolean {
+  if (isEnd) db.run`UPDATE growths SET accumulation = '' WHERE generation = ${generation}`;
   const runs = db.values<number>`
     UPDATE growths SET ready = 1 WHERE generation = ${generation} AND next IS NOT NULL AND ready = 0 RETURNING run`;
   return runs.map((run) => isDone(db, run) && describeNext(db, run)).includes(true);
