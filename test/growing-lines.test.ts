@@ -471,3 +471,14 @@ test('lines in UTF-16 in the middle of a file are read, and reported', async () 
   expect(values(texts)).toEqual([1, 2, 3, 4, 5]);
   expect(texts.at(-1)).toMatch(/line 4 contains a byte order mark.*\nline 4 contains NUL/);
 });
+
+test('of the lines above a header that comes again, only as many as it has are part of it', async () => {
+  const scene = setUp({ mapping: `parse: { delimiter: ',', meta: { separator: ':' }, table: { header: /^Time/ } }` });
+  scene.append(`Door: closed\n${HEADER}${at(1)}`);
+  await scene.look();
+  scene.append(`Door: open\nDoor: closed\n${HEADER}${at(2)}`);
+  await scene.look();
+  const texts = await scene.comments(1);
+  expect(values(texts)).toEqual([1, 2]);
+  expect(texts.at(-1)).toContain('the header comes again at line 5');
+});

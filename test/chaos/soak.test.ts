@@ -1,4 +1,16 @@
-import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { readLive } from '../../src/live.js';
@@ -14,7 +26,18 @@ const KEPT_FOLDERS = 4;
 
 const INSTRUMENTS = `  balance: { watch: data/balance, ready: { quiet: 150ms }, existing: ingest }
   reader: { watch: data/reader, files: "**/*.csv", ready: { quiet: 150ms }, existing: ingest, poll: 1s }
-  share: { watch: data/share/balance, ready: { quiet: 150ms }, existing: ingest, poll: 1s }`;
+  share: { watch: data/share/balance, ready: { quiet: 150ms }, existing: ingest, poll: 1s }
+  logger:
+    watch: data/logger
+    files: "temp.csv"
+    run: { growing: { every: 1s } }
+    existing: ingest
+    ready: { quiet: 150ms }
+    poll: 1s
+    parse: { delimiter: ",", table: {} }
+    comments: { readings: lines }`;
+const LINES_PER_DAY = 30;
+const KEPT_LOGS = 3;
 
 interface Sample {
   readonly runs: number;
@@ -30,6 +53,8 @@ interface Scene {
   readonly daemon: DaemonProcess;
   /** Files that were dropped so far, by title. */
   readonly titles: string[];
+  /** Rotated logs so far, and the one that grows. */
+  readonly logs: number[][];
 }
 
 test(`after ${DAYS} days of files, outages, reloads and missing shares, memory, handles, watches and journal are as before`, {
@@ -38,13 +63,15 @@ test(`after ${DAYS} days of files, outages, reloads and missing shares, memory, 
   const folder = tempFolder();
   const sandbox = await runSandbox(join(folder, 'notebook.db'));
   const site = makeSite(folder, { url: sandbox.url, key: sandbox.key, timeout: '2s', instruments: INSTRUMENTS });
-  for (const name of ['reader', 'share/balance']) mkdirSync(join(folder, 'data', name), { recursive: true });
+  for (const name of ['reader', 'share/balance', 'logger']) mkdirSync(join(folder, 'data', name), { recursive: true });
   const daemon = startDaemon(site.config);
   await daemon.logged('ready');
-  const scene: Scene = { site, sandbox, daemon, titles: [] };
+  const scene: Scene = { site, sandbox, daemon, titles: [], logs: [] };
   const samples: Sample[] = [];
   for (let day = 0; day < DAYS; day++) {
+    rotateLog(day, scene);
     await passDay(day, scene);
+    await logDay(day, scene);
     samples.push(takeSample(scene));
   }
   console.log(samples.map(describeSample).join('\n'));
@@ -52,6 +79,46 @@ test(`after ${DAYS} days of files, outages, reloads and missing shares, memory, 
   verifyFiled(scene);
   verifyFlat(samples, scene);
 });
+
+/** As logrotate does, every other day by copying and truncating: lines of the last seconds were not read yet. */
+function rotateLog(day: number, { site: { folder }, logs }: Scene): void {
+  const log = join(folder, 'data', 'logger', 'temp.csv');
+  for (let n = KEPT_LOGS; n > 0 && day > 0; n--) {
+    const [from, to] = [n === 1 ? log : `${log}.${n - 1}`, `${log}.${n}`];
+    if (!existsSync(from)) continue;
+    if (n > 1 || day % 2 === 0) renameSync(from, to);
+    else {
+      copyFileSync(from, to);
+      truncateSync(from, 0);
+    }
+  }
+  logs.push([]);
+  appendFileSync(log, 'n,T (°C)\n');
+  appendLines(log, logs);
+}
+
+function appendLines(log: string, logs: number[][]): void {
+  const first = logs.flat().length;
+  for (let n = first; n < first + LINES_PER_DAY; n++) {
+    appendFileSync(log, `${n},${n}.5\n`);
+    logs.at(-1)?.push(n);
+  }
+}
+
+/** The readings of each log are in its experiment, once and in their order. The last ones of the day are written now. */
+async function logDay(day: number, { site, sandbox, logs }: Scene): Promise<void> {
+  const filed = (): string =>
+    JSON.stringify(
+      loggedIn(sandbox).map(({ comments }) =>
+        comments.flatMap(({ comment }) => [...comment.matchAll(/(\d+)\.5(?= °C)/g)].map(([, n]) => Number(n))),
+      ),
+    );
+  await until(`the log of day ${day} is filed`, () => filed() === JSON.stringify(logs), 120_000);
+  appendLines(join(site.folder, 'data', 'logger', 'temp.csv'), logs);
+}
+
+const loggedIn = (sandbox: RunningSandbox) =>
+  sandbox.control.experiments().filter(({ title }) => title === 'temp (logger)');
 
 async function passDay(day: number, { site, sandbox, daemon, titles }: Scene): Promise<void> {
   const { folder } = site;
@@ -87,7 +154,8 @@ async function missShare(day: number, { folder }: Site, titles: string[]): Promi
   renameSync(`${share}.away`, share);
 }
 
-const countFiled = ({ lines }: DaemonProcess): number => lines.filter(({ msg }) => msg === 'run filed').length;
+const countFiled = ({ lines }: DaemonProcess): number =>
+  lines.filter(({ msg, instrument }) => msg === 'run filed' && instrument !== 'logger').length;
 
 function takeSample({ daemon, site, titles }: Scene): Sample {
   const proc = `/proc/${daemon.child.pid}`;
@@ -112,7 +180,7 @@ const describeSample = ({ runs, bytes, descriptors, watches, walBytes }: Sample)
   `${runs} runs: ${(bytes / 2 ** 20).toFixed(0)} MB, ${descriptors} descriptors, ${watches} watches, ${(walBytes / 2 ** 20).toFixed(1)} MB of WAL`;
 
 function verifyFiled({ sandbox, titles }: Scene): void {
-  const filed = sandbox.experiments().map(({ title }) => title);
+  const filed = sandbox.experiments().flatMap(({ title }) => (title === 'temp (logger)' ? [] : [title]));
   expect(filed.toSorted()).toEqual(titles.toSorted());
 }
 
@@ -121,14 +189,14 @@ function verifyFlat(samples: readonly Sample[], { site }: Scene): void {
   const third = Math.ceil(samples.length / 3);
   const [early, late] = [samples.slice(third, 2 * third), samples.slice(2 * third)];
   const least = (all: readonly Sample[], of: (sample: Sample) => number): number => Math.min(...all.map(of));
-  // One watch for each folder that is there: three that are configured, and those of the last days.
-  expect(last.watches).toBe(3 + readdirSync(join(site.folder, 'data', 'reader')).length);
+  // One watch for each folder that is there: four that are configured, and those of the last days.
+  expect(last.watches).toBe(4 + readdirSync(join(site.folder, 'data', 'reader')).length);
   expect(least(late, ({ descriptors }) => descriptors)).toBeLessThanOrEqual(
     least(early, ({ descriptors }) => descriptors) + 2,
   );
   expect(least(late, ({ bytes }) => bytes)).toBeLessThan(1.15 * least(early, ({ bytes }) => bytes));
   // SQLite writes the WAL from its start again after 4000 pages.
   expect(Math.max(...samples.map(({ walBytes }) => walBytes))).toBeLessThan(20 * 2 ** 20);
-  // The journal was checkpointed when the daemon stopped. An empty one takes 200 KB.
-  expect(statSync(site.journal).size).toBeLessThan(300_000 + 8000 * last.runs);
+  // The journal was checkpointed when the daemon stopped. An empty one takes 200 KB, a log about 20.
+  expect(statSync(site.journal).size).toBeLessThan(300_000 + 8000 * last.runs + 40_000 * DAYS);
 }

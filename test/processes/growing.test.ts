@@ -41,6 +41,7 @@ async function setUp(
   dialect: Dialect = 'v2',
   more = '',
   plot = ', plot: never',
+  status = 'false',
 ): Promise<Scene> {
   const folder = tempFolder();
   const sandbox = await runSandbox(join(folder, 'notebook.db'), 0, dialect);
@@ -55,7 +56,7 @@ async function setUp(
     parse: { delimiter: ',', dates: { format: 'yyyy-MM-dd HH:mm:ss' }, table: {} }
     experiment: { title: "{{ file.stem }}"${plot} }
     ${more}`;
-  const site = makeSite(folder, { url: sandbox.url, key: sandbox.key, instruments });
+  const site = makeSite(folder, { url: sandbox.url, key: sandbox.key, instruments, status });
   mkdirSync(join(folder, 'data', 'logger'), { recursive: true });
   const log = join(folder, 'data', 'logger', 'temp.csv');
   return { sandbox, site, log, append: (text) => appendFileSync(log, text) };
@@ -194,7 +195,7 @@ test.each(DIALECTS)('what somebody changed in the experiment stays, and comments
   expect(scene.sandbox.experiments()[0]?.body).toBe(body);
   const { stdout } = await labfeed(['show', '1', '--config', scene.site.config]);
   expect(stdout.match(/The experiment stays as it is/g)).toHaveLength(1);
-  expect(stdout).toMatch(/^growing .*somebody changed the experiment, so only comments are added/m);
+  expect(stdout).toMatch(/^growing .*only comments are added: somebody changed the experiment/m);
 });
 
 test('the plot follows the readings, and the raw file is attached once when it was rotated and read to its end', async () => {
@@ -353,6 +354,112 @@ test('a log of 1 GB that grows by a line costs a read of kilobytes', async () =>
   expect(bytesRead(daemon) - before).toBeLessThan(2 * 2 ** 20);
   expect(await daemon.stop()).toBe(0);
 });
+
+test('status, show, why, audit and the page say how far a growing file has come', async () => {
+  const scene = await setUp('day', 'v2', '', ', plot: never', '127.0.0.1:0');
+  scene.append(HEADER + lines(1, 3) + at(4).slice(0, 12));
+  const daemon = startDaemon(scene.site.config);
+  await shown(scene, [[DAY, values(1, 3)]]);
+  const { url } = await daemon.logged('status page listening');
+  const command = async (...args: string[]) => (await labfeed([...args, '--config', scene.site.config])).stdout;
+  const taken = /85 bytes taken, 4 lines, the last of them on .*its last line \(12 bytes\) has no line end yet/;
+  const status = await command('status');
+  expect(status).toMatch(/^growing files$/m);
+  expect(status).toMatch(new RegExp(`temp.csv: ${taken.source}`));
+  const grown = /3 readings of 2026-03-04, up to byte 85 \(line 4\) of the file/;
+  expect(await command('show', '1')).toMatch(new RegExp(`^growing +${grown.source}`, 'm'));
+  expect(await command('why', scene.log)).toMatch(new RegExp(`the file keeps growing: ${taken.source}`));
+  expect(await command('audit')).toMatch(/files that keep growing, which are not safe to delete[\s\S]*temp.csv/);
+  const page = (await (await fetch(new URL('/api/jobs/1', String(url)))).json()) as Record<string, unknown>;
+  expect(page['growing']).toMatch(grown);
+  // A run that waits for its next lines is done: it neither waits nor is it late.
+  expect((await fetch(new URL('/readyz', String(url)))).status).toBe(200);
+  expect(await daemon.stop()).toBe(0);
+}, 60_000);
+
+test.each([
+  ['before', 'replaced'],
+  ['after', 'replaced'],
+] as const)(
+  'killed %s a changed file is %s, the daemon files each line once',
+  async (when, kind) => {
+    const scene = await setUp();
+    scene.append(HEADER + lines(1, 9));
+    const first = startDaemon(scene.site.config);
+    await shown(scene, [[DAY, values(1, 9)]]);
+    expect(await first.stop()).toBe(0);
+    truncateSync(scene.log, Buffer.byteLength(HEADER + lines(1, 7)));
+    scene.append(lines(30, 39));
+    const dying = startCrashing(scene.site.config, 1, { when, kind });
+    await dying.ended;
+    const again = startDaemon(scene.site.config);
+    await shown(
+      scene,
+      [
+        [DAY, values(1, 9)],
+        [DAY, values(30, 39)],
+      ],
+      60_000,
+    );
+    expect(await again.stop()).toBe(0);
+  },
+  120_000,
+);
+
+test.each([
+  ['before', 'attached'],
+  ['after', 'attached'],
+  ['before', 'uploaded'],
+] as const)(
+  'killed %s the raw file is %s, the daemon attaches it once',
+  async (when, kind) => {
+    const scene = await setUp('file', 'elabftw');
+    const names = () =>
+      scene.sandbox.control.experiments().flatMap(({ uploads }) => uploads.map((one) => one.real_name));
+    scene.append(HEADER + lines(1, 9));
+    const first = startDaemon(scene.site.config);
+    await shown(scene, [[DAY, values(1, 9)]]);
+    renameSync(scene.log, `${scene.log}.1`);
+    scene.append(HEADER + lines(41, 42));
+    const both = [
+      [DAY, values(1, 9)],
+      [DAY, values(41, 42)],
+    ] as const;
+    await shown(scene, both);
+    expect(await first.stop()).toBe(0);
+    const hourAgo = Date.now() / 1000 - 3600;
+    utimesSync(`${scene.log}.1`, hourAgo, hourAgo);
+    await startCrashing(scene.site.config, 1, { when, kind }).ended;
+    const again = startDaemon(scene.site.config);
+    if (kind === 'attached') await until('the raw file', () => names().length > 0, 30_000);
+    else await again.logged('ready');
+    expect(names()).toEqual(['temp.csv']);
+    await shown(scene, both);
+    expect(await again.stop()).toBe(0);
+  },
+  120_000,
+);
+
+/** The largest size of a process so far. */
+const peakBytes = ({ child }: DaemonProcess): number =>
+  1024 * Number(/^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))?.[1]);
+
+test('a large log at first sight takes little memory and few comments', async () => {
+  const scene = await setUp();
+  scene.append(HEADER);
+  const day = lines(0, 1439);
+  const days = Math.ceil((20 * 2 ** 20) / day.length);
+  scene.append(day.repeat(days));
+  const daemon = startDaemon(scene.site.config);
+  await daemon.logged('experiment updated', 120_000);
+  const [experiment = expect.fail('no experiment')] = scene.sandbox.experiments();
+  // One comment for each batch of 4 MB.
+  expect(experiment.comments).toHaveLength(6);
+  expect(experiment.body).toContain(`${(days * 1440).toLocaleString('en')} rows; all are in the file`);
+  // 200 MB take 360 MB, too.
+  expect(peakBytes(daemon)).toBeLessThan(600 * 2 ** 20);
+  expect(await daemon.stop()).toBe(0);
+}, 150_000);
 
 test('after a lost journal, a growing file is held and not filed a second time', async () => {
   const scene = await setUp();

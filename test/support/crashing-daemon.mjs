@@ -69,12 +69,14 @@ const runtime = createRuntime({
       ...journal.growing,
       begin: growing('begun', journal.growing.begin),
       save: growing('saved', journal.growing.save),
+      replace: growing('replaced', journal.growing.replace),
     },
     growths: {
       ...journal.growths,
       append: growing('appended', journal.growths.append),
       flush: growing('flushed', journal.growths.flush),
       report: growing('reported', journal.growths.report),
+      attach: growing('attached', journal.growths.attach),
     },
     outbox: {
       ...journal.outbox,

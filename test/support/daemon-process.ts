@@ -44,7 +44,7 @@ export interface CrashPoint {
 }
 
 /** Records of a growing file: for these, the number of the run is how often they happen until then. */
-type GrowingRecord = 'begun' | 'saved' | 'appended' | 'flushed' | 'reported';
+type GrowingRecord = 'begun' | 'saved' | 'replaced' | 'appended' | 'flushed' | 'reported' | 'attached';
 
 /** The same daemon, which kills itself at this point of one run. */
 export const startCrashing = (config: string, run: number, { when, kind }: CrashPoint): DaemonProcess =>

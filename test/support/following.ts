@@ -58,7 +58,7 @@ export function setUp({ per = 'file', mapping = CSV, changes = () => ({}) }: Opt
       activity: createActivity(instrument, clock),
       observer: {},
       isOwn: (one) => one.endsWith('.csv'),
-      isOthers: (one) => one.endsWith('others.csv.1'),
+      isOthers: (one) => one.endsWith('.77'),
       isSecretIn: (text) => text.includes(SECRET),
       wakeDelivery: () => undefined,
       signal: new AbortController().signal,

@@ -54,3 +54,18 @@ test('a batch ends with a line, and says whether more follow', async () => {
   const rest = await look(fileAt(path), await followed(path, 5));
   expect(rest).toMatchObject({ kind: 'lines', isLast: true, unfinished: 1 });
 });
+
+test('a file that is truncated and written again while it is read is not read as parts of both', async () => {
+  const path = join(tempFolder(), 'log');
+  writeFileSync(path, 'a\nbb\ncc\n');
+  const known = await followed(path, 5);
+  const racing = {
+    /** Read when the beginning and the end of what is known were compared, before the new lines are read. */
+    get maxBytes() {
+      truncateSync(path, 0);
+      appendFileSync(path, 'a\nxx\nyyyyyyyyyyy\n');
+      return 1000;
+    },
+  };
+  await expect(look(fileAt(path), known, racing)).rejects.toThrow(/was truncated while it was read/);
+});
