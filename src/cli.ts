@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+import { existsSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
 import { escapeOutput } from './commands/terminal.js';
 import { ConfigError, EXIT, explain, LabfeedError } from './errors.js';
@@ -60,6 +61,8 @@ async function main(argv: readonly string[]): Promise<number> {
   limitBacktracking();
   const program = await createProgram(argv.slice(2));
   try {
+    const status = await throughDaemon(argv.slice(2));
+    if (status !== undefined) return status;
     await program.parseAsync(argv);
     return Number(process.exitCode ?? 0);
   } catch (error) {
@@ -68,6 +71,20 @@ async function main(argv: readonly string[]): Promise<number> {
     return report(error, program.opts<{ debug?: boolean }>().debug ?? false);
   }
 }
+
+/** The exit status of a command that the service has run; undefined if it has to be run here. */
+async function throughDaemon(args: readonly string[], env = process.env): Promise<number | undefined> {
+  const width = env['LABFEED_THROUGH_DAEMON'];
+  if (width === undefined && existsSync(env['RUNTIME_DIRECTORY'] ?? RUNTIME_FOLDER))
+    return (await import('./commands/through-daemon.js')).runThroughDaemon(args);
+  // Within the service: the terminal is at the other end of the socket.
+  if (Number(width) > 0)
+    for (const stream of [process.stdin, process.stdout, process.stderr])
+      Object.assign(stream, { isTTY: true, columns: Number(width) });
+  return undefined;
+}
+
+const RUNTIME_FOLDER = '/run/labfeed';
 
 async function createProgram(args: readonly string[]): Promise<Command> {
   const program = new Command('labfeed')

@@ -43,7 +43,7 @@ export function readLoginSecret(journal: string): string {
         cause,
       });
     throw new LabfeedError(`this user may not decide about runs: cannot read ${loginFileOf(journal)}`, {
-      hint: 'run the command as the user of the daemon: sudo -u labfeed labfeed status --login',
+      hint: 'use sudo: sudo labfeed status --login',
       cause,
     });
   }

@@ -12,6 +12,7 @@ import type { Observer } from '../pipeline.js';
 import { version } from '../process.js';
 import { Spool, spoolOf } from '../spool.js';
 import type { StatusAddress } from '../status/api.js';
+import { createCommandServer } from './command-server.js';
 import { createStatusPage, type StatusPage, statusAddressOf } from './page.js';
 import { createReaders, type Readers } from './readers.js';
 import { createReporting, createRequestCounter, type Reporting } from './reporting.js';
@@ -42,6 +43,7 @@ interface Parts extends Required<DaemonOptions> {
   readonly stopping: AbortSignal;
   journal?: Journal;
   readonly spool: Spool;
+  readonly commands: ReturnType<typeof createCommandServer>;
   /** Of the current configuration. */
   runtime?: Runtime;
   reporting?: Reporting;
@@ -67,6 +69,7 @@ export function createDaemon(options: DaemonOptions) {
     started,
     spool: new Spool(spoolOf(journalPath)),
     starting: listInstruments(config, [], clock),
+    commands: createCommandServer(config.file, log),
     stopping: stopping.signal,
   };
   /** Start, reloads and stop run one after the other. */
@@ -102,6 +105,7 @@ async function open(daemon: Parts): Promise<void> {
   const address = statusAddressOf(config, conceal);
   const journal = await openJournal(journalPath, clock);
   daemon.journal = journal;
+  daemon.commands.start();
   await daemon.spool.clean(await journal.outbox.uploads.needed());
   // Before tests and scans, which can take long.
   await page.show(config, address);
@@ -169,9 +173,10 @@ function refusalProblems(error: LabfeedError, file: string): ConfigProblem[] {
   return [{ at: formatPlace(where), message, hint, instrument: undefined }];
 }
 
-async function close({ runtime, page, readers, reporting, journal, log }: Parts): Promise<void> {
+async function close({ runtime, page, commands, readers, reporting, journal, log }: Parts): Promise<void> {
   // Without a runtime, the daemon could not start and has reported why.
   if (runtime) log.info('stopping');
+  commands.stop();
   await runtime?.stop();
   await page.stop();
   await readers.stop();

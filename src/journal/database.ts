@@ -184,7 +184,7 @@ export function cannotOpen(path: string, error: unknown): LabfeedError {
   const hint = damaged
     ? 'the file is not a journal, or it is damaged. Restore a backup, or move it aside and run `labfeed recover`'
     : denied
-      ? 'run this command as the user that runs the daemon: sudo -u labfeed labfeed …'
+      ? 'use sudo, or ask for membership of the group labfeed: sudo usermod --append --groups labfeed NAME'
       : 'check the disk, and the path in `journal`';
   const reason = denied ? 'permission denied' : message;
   return new LabfeedError(`cannot open the journal ${path}: ${reason}`, { hint, cause: error });

@@ -397,7 +397,7 @@ function leaveRequests(db: Connection, path: string, requests: readonly Request[
   } catch (error) {
     if (db.database.isTransaction) db.run`ROLLBACK`;
     throw new LabfeedError(`cannot write the journal ${path}: ${explain(error)}`, {
-      hint: 'run this command as the user that runs the daemon: sudo -u labfeed labfeed …',
+      hint: 'use sudo, or run this command as the user that runs the daemon',
       cause: error,
     });
   }

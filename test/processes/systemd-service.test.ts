@@ -128,3 +128,50 @@ test.skipIf(!CAN_BOOT)(
   },
   240_000,
 );
+
+test.skipIf(!CAN_BOOT)(
+  'commands reach the service: root decides, members of the group look, strangers learn that they may not',
+  async () => {
+    const { machine, configure, drop, filed } = await setUp();
+    configure(['balance']);
+    await machine.run('systemctl', 'start', 'labfeed');
+    drop('balance', 1);
+    await filed(1);
+    const labfeed = (...args: string[]) => machine.run('labfeed', ...args);
+    const as = (user: string, ...args: string[]) =>
+      machine.run('setpriv', `--reuid=${user}`, `--regid=${user}`, '--init-groups', 'labfeed', ...args);
+
+    expect(await labfeed('status')).toMatchObject({ status: 0, output: expect.stringContaining('balance') });
+    // The key is a credential, which only the service can read.
+    expect(await labfeed('check')).toMatchObject({ status: 0, output: expect.stringMatching(/ok +.*key/) });
+    expect(await labfeed('keys', 'list')).toMatchObject({ status: 0 });
+    expect(await labfeed('audit', '--safe')).toEqual({ status: 0, output: '/srv/balance/1.csv' });
+    expect(await labfeed('retry', '1')).toMatchObject({ output: expect.stringContaining('done') });
+    expect(await labfeed('run')).toMatchObject({
+      status: 1,
+      output: expect.stringContaining('in use by another daemon'),
+    });
+
+    expect(await as('member', 'jobs', '--json')).toMatchObject({ status: 0, output: expect.stringContaining('1.csv') });
+    expect(await as('member', 'why', '/srv/balance/1.csv')).toMatchObject({ status: 0 });
+    for (const decision of [
+      ['retry', '1'],
+      ['status', '--login'],
+      ['keys', 'list'],
+      ['audit', '--repair'],
+    ])
+      expect(await as('member', ...decision)).toEqual({
+        status: 1,
+        output: expect.stringContaining("only root and the service's user may do this"),
+      });
+
+    const refused = await as('stranger', 'status');
+    expect(refused).toMatchObject({ status: 1, output: expect.stringContaining('permission denied') });
+    expect(refused.output).not.toContain('no journal');
+    expect((await as('stranger', 'run')).output).toContain('permission denied');
+
+    await machine.run('systemctl', 'stop', 'labfeed');
+    expect((await labfeed('status')).output).toContain('the daemon is not running');
+  },
+  240_000,
+);
