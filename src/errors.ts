@@ -130,5 +130,10 @@ export function explainProblem(problem: { message: string; where?: Place; hint?:
 
 /** The code of a system error, such as `ENOENT`. */
 export function systemCode(error: unknown): string | undefined {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
+  if (!(error instanceof Error && 'code' in error && typeof error.code === 'string')) return undefined;
+  const [, number] = /^Unknown system error -(\d+)$/.exec(error.code) ?? [];
+  return (number && NAMELESS[Number(number)]) || error.code;
 }
+
+/** Errors of Linux that Node has no names for. */
+const NAMELESS: Readonly<Record<number, string>> = { 116: 'ESTALE', 123: 'ENOMEDIUM' };

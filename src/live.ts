@@ -81,6 +81,8 @@ const instrumentSchema = z.object({
   unreadable: unreadableSchema,
   /** When a file last became a run or was seen for the first time. */
   lastFileAt: maybe(z.number()),
+  /** How often the folder is scanned, and why events are not enough, if so. `everyMs` is null for never. */
+  polling: maybe(z.object({ everyMs: z.number().nullable(), because: maybe(z.string()) })),
 });
 
 export type LiveInstrument = Status<typeof instrumentSchema>;

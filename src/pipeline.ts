@@ -94,6 +94,7 @@ export function createIntake(instrument: Instrument, deps: IntakeDeps): Intake {
     found: (files, origin) => receive(files, origin, intake),
     scanned: (result) => endScan(result, intake),
     folder: deps.activity.setFolder,
+    polled: deps.activity.setPolling,
     memory: deps.journal.intake,
     isOthers: deps.claims.isOthers,
     clock: deps.clock,
@@ -147,8 +148,7 @@ function createState(instrument: Instrument, deps: IntakeDeps, signal: AbortSign
     }),
     takes: new PQueue({ concurrency: MAX_UNDER_WAY }),
     underWay: new Set<string>(),
-    // A hung share must not block all threads for file access, and the contents of many files must not fill memory.
-    stats: new PQueue({ concurrency: 4 }),
+    // The contents of many files must not fill memory.
     reads: new PQueue({ concurrency: 4 }),
     turn: takeTurns(),
     rechecks: createRechecks(deps.clock.now),
@@ -242,13 +242,12 @@ const NOTHING_NEW: ReadonlySet<Outcome> = new Set(['gone', 'known', 'unchanged']
 
 /** Settled: nobody writes to the run any more. It is then read, a few runs at a time. */
 async function ingest(found: FoundFile, isBacklog: boolean, intake: IntakeState): Promise<Outcome> {
-  const { instrument, activity, runs, stats, reads, following, signal, clock, log } = intake;
+  const { instrument, activity, runs, reads, following, signal, clock, log } = intake;
   if (following) return following.take(found, isBacklog);
   const settled = await settle(found, instrument.ready, {
     clock,
     log,
     signal,
-    limit: (access) => stats.add(access),
     stat: runs.stat,
     progress: (progress) => activity.waiting.update(found.path, { for: 'quiet period', ...progress }),
   });

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { fstatSync, readFileSync } from 'node:fs';
 import { constants } from 'node:os';
 import { setFlagsFromString } from 'node:v8';
+import { systemClock } from './clock.js';
 
 /** The version of labfeed. */
 export function version(): string {
@@ -61,4 +62,16 @@ export function logsToJournal(descriptor: number, env = process.env): boolean {
   if (!stream) return false;
   const { dev, ino } = fstatSync(descriptor);
   return stream === `${dev}:${ino}`;
+}
+
+/**
+ * A request without an answer would keep the process alive until it times out. `process.exit` waits for calls to a disk
+ * that hangs, so a signal ends the process then; systemd counts SIGTERM as a clean exit.
+ */
+export async function exitNow(): Promise<void> {
+  const isBusy = () => process.getActiveResourcesInfo().some((name) => name.startsWith('FSReq'));
+  for (let waits = 0; waits < 20 && isBusy(); waits++) await systemClock.sleep(50);
+  if (!isBusy()) process.exit(0);
+  process.removeAllListeners('SIGTERM');
+  process.kill(process.pid, 'SIGTERM');
 }

@@ -18,6 +18,7 @@ import { openNotebook } from '../connection.js';
 import { Directory, type ListNamed } from '../deliver/directory.js';
 import { ConfigError, EXIT, formatPlace, LabfeedError, NotebookError, type Problem } from '../errors.js';
 import { inspectJournal } from '../journal/maintenance.js';
+import { readLive } from '../live.js';
 import { checkMapping } from '../mapping/mapping.js';
 import { runGoldenTests, type TestResult } from '../mapping/tests.js';
 import { dialectOf } from '../model.js';
@@ -62,7 +63,8 @@ async function gatherFindings(
   usable: readonly Instrument[],
   offline: boolean,
 ): Promise<Finding[]> {
-  const folders = offline ? { findings: [], overlaps: [] } : await checkFolders(config);
+  const live = config.invalidSettings.has('journal') ? undefined : readLive(journalOf(config));
+  const folders = offline ? { findings: [], overlaps: [] } : await checkFolders(config, live?.instruments);
   const possible = possibleOverlaps(config.claims);
   const overlaps = mergeOverlaps(folders.overlaps, possible.overlaps);
   const findings = [

@@ -2,7 +2,12 @@ import { basename, join, relative } from 'node:path';
 import PQueue from 'p-queue';
 import type { Claim, Instrument, LoadedConfig } from '../config/load.js';
 import type { RunKind } from '../config/schema.js';
-import { plural } from '../text.js';
+import { slowMountOf } from '../disk.js';
+import type { LiveInstrument } from '../live.js';
+import { missingMount } from '../mounts.js';
+import { formatDuration, plural } from '../text.js';
+import { whySlow } from '../watch/events.js';
+import { NO_RESPONSE } from '../watch/identify.js';
 import { type Claims, createClaims, createMatcher } from '../watch/match.js';
 import { createRuns } from '../watch/runs.js';
 import { addUnmatched, type Listing, list, type Unmatched } from '../watch/scan.js';
@@ -19,7 +24,8 @@ const PARALLEL_FOLDERS = 16;
 /** More instruments in one folder would each list it. */
 const MAX_IN_ONE_FOLDER = 100;
 
-export async function checkFolders(config: LoadedConfig) {
+/** `live`: what the daemon knows about the folders, if it runs. */
+export async function checkFolders(config: LoadedConfig, live: readonly LiveInstrument[] = []) {
   const claims = createClaims(config.claims);
   const { signal } = new AbortController();
   const counts = new Map<string, number>();
@@ -28,7 +34,12 @@ export async function checkFolders(config: LoadedConfig) {
     return (counts.get(watch) ?? 0) <= MAX_IN_ONE_FOLDER;
   });
   const queue = new PQueue({ concurrency: PARALLEL_FOLDERS });
-  const all = await queue.addAll(listed.map((instrument) => () => checkFolder(instrument, claims, signal)));
+  const all = await queue.addAll(
+    listed.map((instrument) => () => {
+      const known = live.find(({ name }) => name === instrument.name);
+      return checkFolder(instrument, known, claims, signal);
+    }),
+  );
   return {
     findings: [
       ...all.flatMap(({ findings }) => findings),
@@ -43,7 +54,12 @@ const tooMany = (folder: string): Finding => ({
   text: `more than ${MAX_IN_ONE_FOLDER} instruments watch ${folder}: only the first were compared with the files there`,
 });
 
-async function checkFolder(instrument: Instrument, claims: Claims, signal: AbortSignal) {
+async function checkFolder(
+  instrument: Instrument,
+  known: LiveInstrument | undefined,
+  claims: Claims,
+  signal: AbortSignal,
+) {
   const { name, watch, run } = instrument;
   const matcher = createMatcher(instrument);
   const { group } = createRuns({ root: watch, run, matcher, signal, isClaimed: () => false });
@@ -70,12 +86,40 @@ async function checkFolder(instrument: Instrument, claims: Claims, signal: Abort
   const { value: result } = next;
   if (result.state !== 'present') return { findings: [noFolder(instrument, result)], overlaps: [] };
   const findings = [
-    folderFinding(instrument, result.files, runs.size, unmatched),
+    (result.empty ? await awayFinding(instrument, known) : undefined) ??
+      folderFinding(instrument, result.files, runs.size, unmatched),
+    ...pollingFindings(instrument, known),
     ...result.unread.map(
       ({ path, reason }): Finding => ({ level: 'note', text: `${name}: cannot read ${path}: ${reason}` }),
     ),
   ];
   return { findings, overlaps: [...overlaps.values()] };
+}
+
+/** For an empty folder whose share is not mounted, or has come back without its files. */
+async function awayFinding(
+  { name, watch }: Instrument,
+  known: LiveInstrument | undefined,
+): Promise<Finding | undefined> {
+  const { state, reason = '' } = known?.folder ?? {};
+  if (known && state !== 'present') return { level: 'wrong', text: `${name}: the folder ${watch} is empty: ${reason}` };
+  const point = await missingMount(watch);
+  if (point === undefined) return undefined;
+  const text = `${name}: the folder ${watch} is empty: /etc/fstab names ${point}, but nothing is mounted there`;
+  return { level: 'wrong', text, hint: `run: mount ${point}` };
+}
+
+/** Why files may be noticed late. */
+function pollingFindings({ name, watch, poll }: Instrument, known: LiveInstrument | undefined): Finding[] {
+  const mount = slowMountOf(watch);
+  const because = mount ? whySlow(mount) : known?.polling?.because;
+  if (because === undefined) return [];
+  const text = `${name}: ${watch} sends no events for new files (${because})`;
+  if (poll === 'never' && mount)
+    return [{ level: 'wrong', text, hint: 'remove `poll: never`, so that labfeed scans the folder regularly' }];
+  const how =
+    typeof poll === 'number' ? `every ${formatDuration(poll)}` : 'every 10 s, or less often if that takes long';
+  return [{ level: 'good', text: `${text}, so labfeed scans it ${how}` }];
 }
 
 function noFolder(
@@ -91,7 +135,9 @@ function noFolder(
     : {
         level: 'wrong',
         text: `${name}: cannot read the folder ${watch}: ${reason}`,
-        hint: `give the user that runs labfeed read access, for example: setfacl -R -m u:labfeed:rX ${watch}`,
+        hint: reason.includes(NO_RESPONSE)
+          ? 'check the share or disk. labfeed continues with the other folders'
+          : `give the user that runs labfeed read access, for example: setfacl -R -m u:labfeed:rX ${watch}`,
       };
 }
 

@@ -6,7 +6,7 @@ import { type LoadedConfig, requireInstruments } from '../config/load.js';
 import { backUp } from '../journal/maintenance.js';
 import { createLog } from '../log.js';
 import type { Dialect } from '../model.js';
-import { keepHeapSmall, logsToJournal, onStopRequest, stopRequested } from '../process.js';
+import { exitNow, keepHeapSmall, logsToJournal, onStopRequest, stopRequested } from '../process.js';
 import { formatBytes, plural } from '../text.js';
 import {
   type ConfigOption,
@@ -64,8 +64,7 @@ async function run(options: ConfigOption): Promise<void> {
     await service.stop();
     await daemon.stop();
   }
-  // A request without an answer would keep the process alive until it times out.
-  process.exit(0);
+  await exitNow();
 }
 
 /** After this time the service counts as started, even if the first scan of a folder has not ended. */

@@ -7,7 +7,16 @@ import type { InstrumentSummary, Overview } from '../journal/reader.js';
 import { describeProblem, type LimiterState, type Live } from '../live.js';
 import { loginLink, pageUrl, readLoginSecret } from '../login.js';
 import { RUN_STATES, type RunState } from '../model.js';
-import { formatBytes, formatShortTime, formatTime, plural, relativeTime, terminalLine, terminalText } from '../text.js';
+import {
+  formatBytes,
+  formatDuration,
+  formatShortTime,
+  formatTime,
+  plural,
+  relativeTime,
+  terminalLine,
+  terminalText,
+} from '../text.js';
 import { totalUploads, uploadObstacle } from '../uploads.js';
 import {
   type ConfigOption,
@@ -187,9 +196,11 @@ function instrumentRows({ overview, running, live, listed }: Status) {
   });
 }
 
-function folder({ line, folder: { state, reason }, watch }: Live['instruments'][number]): string {
+function folder({ line, folder: { state, reason }, watch, polling }: Live['instruments'][number]): string {
   if (line === 'stopped') return 'stopped by a configuration error or a failed test';
-  if (state === 'present') return line === 'starting' ? `first scan of ${watch}` : watch;
+  const { everyMs, because } = polling ?? {};
+  const polled = because && everyMs ? ` (${because}: polled every ${formatDuration(everyMs)})` : '';
+  if (state === 'present') return line === 'starting' ? `first scan of ${watch}` : `${watch}${polled}`;
   return `${watch} is ${state}${reason ? `: ${reason}` : ''}`;
 }
 

@@ -297,7 +297,9 @@ export const instrumentSchema = z
           error: 'expected auto, never or a duration such as 10s',
         })
         .prefault('auto')
-        .describe('How often the folder is scanned. auto: more often on network shares, which report no file events.'),
+        .describe(
+          'How often the folder is scanned. auto: more often on network shares and other folders that report no file events.',
+        ),
       links: z
         .union([z.literal('refuse').transform((): string[] => []), z.array(text('a folder')).min(1)], {
           error: 'expected refuse, or a list of folders that links may lead to',

@@ -26,14 +26,12 @@ export function attachFrom({ config, journal: { outbox }, spool, isSecretIn }: A
     instruments: { attached: named('auto'), dropped: named('never') },
     isPlotted: (instrument) => plotted.has(instrument),
     async openSource(file) {
-      const handle =
-        (await spool.open(file.sha256)) ?? (file.kind === 'raw' ? await openContent(file.path, file) : undefined);
-      return (
-        handle && {
-          read: () => handle.createReadStream({ start: 0, autoClose: false, highWaterMark: UPLOAD_CHUNK_BYTES }),
-          close: () => handle.close(),
-        }
-      );
+      const copy = await spool.open(file.sha256);
+      if (!copy) return file.kind === 'raw' ? openContent(file.path, file) : undefined;
+      return {
+        read: () => copy.createReadStream({ start: 0, autoClose: false, highWaterMark: UPLOAD_CHUNK_BYTES }),
+        close: () => copy.close(),
+      };
     },
     uploaded: ({ sha256 }) => spool.remove(sha256, () => outbox.uploads.needs(sha256)),
   };

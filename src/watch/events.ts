@@ -2,6 +2,7 @@ import { sep } from 'node:path';
 import { FSWatcher, type Throttler, type ThrottleType } from 'chokidar';
 import { systemCode } from '../errors.js';
 import type { Log } from '../log.js';
+import type { Mount } from '../mounts.js';
 import { isAbsent } from './identify.js';
 import type { Folder } from './scan.js';
 
@@ -70,14 +71,38 @@ interface FolderWatchesDeps {
   event(folder: string, name: string | undefined): void;
   readonly log: Log;
   readonly signal: AbortSignal;
+  /** The mount of a folder that may hang. */
+  readonly slowMount: (folder: string | Buffer) => Mount | undefined;
   readonly open?: WatchFolder | undefined;
 }
+
+/** `mtimeNs`: of the folder, at the last scan. `events`: how many came since. */
+interface OpenWatch extends FolderWatch {
+  readonly id: string;
+  mtimeNs: bigint | undefined;
+  events: number;
+}
+
+/** Why events are not enough to notice new files. */
+export interface MissingEvents {
+  readonly because: string;
+  /** By the type of the file system. */
+  readonly isShare: boolean;
+}
+
+/** Why a folder on this mount is not watched. */
+export const whySlow = ({ share }: Mount): string => (share ? `network share (${share})` : 'FUSE file system');
 
 export type FolderWatches = ReturnType<typeof createFolderWatches>;
 
 /** The watches on the folders of one instrument. */
-export function createFolderWatches({ root, event, log, signal, open = watchFolder }: FolderWatchesDeps) {
-  const watches = new Map<string, FolderWatch & { readonly id: string }>();
+export function createFolderWatches({ root, event, log, signal, slowMount, open = watchFolder }: FolderWatchesDeps) {
+  const watches = new Map<string, OpenWatch>();
+  /** Folders that have changed without an event since the scan before. */
+  const silent = new Set<string>();
+  let isSilent = false;
+  /** Folders on such a mount are not watched: that could hang, and changes by other machines send no events. */
+  let slow: Mount | undefined;
   /** The folders found by the current scan, or by events since it began. */
   let found: Set<string> | undefined;
   const unwatchable = new Set<string>();
@@ -87,6 +112,13 @@ export function createFolderWatches({ root, event, log, signal, open = watchFold
   function remove(path: string): void {
     watches.get(path)?.close();
     watches.delete(path);
+  }
+
+  /** Not at the first visit: what changed before the watch was ready sent no event. */
+  function noteChange(path: string, watch: OpenWatch, mtimeNs: bigint): void {
+    if (watch.mtimeNs !== undefined && watch.mtimeNs !== mtimeNs && watch.events === 0) silent.add(path);
+    watch.mtimeNs = mtimeNs;
+    watch.events = 0;
   }
 
   function ended(path: string, error: unknown): void {
@@ -100,16 +132,26 @@ export function createFolderWatches({ root, event, log, signal, open = watchFold
 
   return {
     /** Resolves when events arrive from the folder, or when it cannot be watched. */
-    async add({ path, location, id }: Folder): Promise<void> {
+    async add({ path, location, id, mtimeNs }: Folder): Promise<void> {
       found?.add(path);
+      const mount = slowMount(location);
+      slow ??= mount;
+      if (mount) return remove(path);
+      const known = watches.get(path);
+      if (known?.id === id && mtimeNs !== undefined) noteChange(path, known, mtimeNs);
       if (refused || signal.aborted || watches.get(path)?.id === id) return;
       if (isWatchable(location)) {
         remove(path);
         const watch = open(path, {
-          event: (name) => event(path, name),
+          event(name) {
+            const own = watches.get(path);
+            if (own) own.events += 1;
+            silent.delete(path);
+            event(path, name);
+          },
           ended: (error) => ended(path, error),
         });
-        watches.set(path, { ...watch, id });
+        watches.set(path, { ...watch, id, mtimeNs: undefined, events: 0 });
         await watch.ready;
       } else if (!unwatchable.has(path)) {
         unwatchable.add(path);
@@ -128,6 +170,7 @@ export function createFolderWatches({ root, event, log, signal, open = watchFold
     /** Called before a full scan, which retries watches that the system refused. */
     beginScan(): void {
       refused = false;
+      slow = undefined;
       found = new Set();
     },
     /** Called after a full scan: folders it did not find no longer exist. */
@@ -138,8 +181,22 @@ export function createFolderWatches({ root, event, log, signal, open = watchFold
       isWarned = false;
       log.info({ folder: root }, 'all folders are watched again');
     },
-    /** Whether the system refuses watches, so that events are missing. */
-    areRefused: (): boolean => refused,
+    /**
+     * Why events are not enough, if so. The events of the last changes may still be on their way when a scan ends, so
+     * they are waited for.
+     */
+    async missing(waitMs: number): Promise<MissingEvents | undefined> {
+      if (!isSilent && silent.size > 0) {
+        await new Promise((resolve) => setTimeout(resolve, waitMs));
+        const [folder] = silent;
+        isSilent = folder !== undefined;
+        if (isSilent) log.warn({ folder }, 'the folder sends no events for changes, rescanning every 10 s instead');
+      }
+      silent.clear();
+      if (slow) return { because: whySlow(slow), isShare: true };
+      if (isSilent) return { because: 'no events for changes', isShare: false };
+      return refused ? { because: 'the system refuses to watch folders', isShare: false } : undefined;
+    },
   };
 }
 

@@ -1,9 +1,9 @@
-import { readdir } from 'node:fs/promises';
 import { posix } from 'node:path';
+import { entriesOf, statAll } from '../disk.js';
 import { FileChangedError, FileError } from '../errors.js';
 import type { DiskFile, FileStamp } from '../model.js';
 import type { Guard } from './guard.js';
-import { FileBusyError, type ReadBytes, readParts, stampOf, statAll } from './identify.js';
+import { FileBusyError, type ReadBytes, readParts, stampOf } from './identify.js';
 
 /**
  * What identifies a file that keeps growing. Hashing all of it at each look would read a gigabyte for a new line, so two
@@ -247,8 +247,10 @@ export async function beginAlike(a: DiskFile, b: DiskFile, headerEnd: number, gu
 const EMPTY = new Uint8Array();
 
 /** Whether a folder has any file: that of a share which is not mounted has none, which says nothing about its files. */
-export const hasFiles = async (folder: string): Promise<boolean> =>
-  (await readdir(folder).catch((): string[] => [])).length > 0;
+export const hasFiles = async (folder: string): Promise<boolean> => (await namesIn(folder)).length > 0;
+
+const namesIn = async (folder: string): Promise<string[]> =>
+  (await entriesOf(folder).catch(() => [])).map(({ name }) => String(name));
 
 /** `log.1`, `log-20260304`, `log.2026-03-04.1` or `temp-20260304.csv`, but not `temp-2.csv`: that is another file. */
 export function isRotationOf(path: string, of: string): boolean {
@@ -265,7 +267,7 @@ const MAX_SIBLINGS = 100;
 export async function siblingsOf(file: DiskFile): Promise<DiskFile[]> {
   if (typeof file.location !== 'string') return [];
   const { dir, base, name } = posix.parse(file.location);
-  const names = (await readdir(dir).catch((): string[] => [])).filter(
+  const names = (await namesIn(dir)).filter(
     (one) => one !== base && (one.startsWith(base) || one.startsWith(`${name}.`) || one.startsWith(`${name}-`)),
   );
   const folder = posix.dirname(file.path);

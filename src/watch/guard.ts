@@ -1,6 +1,7 @@
-import { type BigIntStats, readlinkSync, realpathSync, statSync } from 'node:fs';
+import { type BigIntStats, statSync } from 'node:fs';
 import type { AccessRules } from '../config/load.js';
-import { FileError, systemCode } from '../errors.js';
+import { type OpenFile, realPlace, statOne } from '../disk.js';
+import { FileError } from '../errors.js';
 import type { DiskFile } from '../model.js';
 
 /**
@@ -9,30 +10,32 @@ import type { DiskFile } from '../model.js';
  */
 export interface Guard {
   /** Where a link leads, to be opened instead of it. Throws a FileError if it must not be followed. */
-  follow(file: DiskFile): Buffer;
+  follow(file: DiskFile): Promise<Buffer>;
   /** Throws a FileError if the opened file must not be read. */
-  check(descriptor: number, stats: BigIntStats, file: DiskFile): void;
+  check(opened: Opened, file: DiskFile): Promise<void>;
+  /** Whether the check would pass, as far as is known without asking a disk or share. */
+  admits(opened: Opened): boolean;
 }
+
+type Opened = Pick<OpenFile, 'path' | 'stats'>;
 
 /** How long the identities of own files are remembered: they are replaced when a key is rotated. */
 const REMEMBERED_MS = 1000;
 
-export function createGuard({ folder, links, own }: AccessRules, readLink: ReadLink = readlinkSync): Guard {
+/** `pathOf`: replaced in tests, as on a system without /proc. */
+export function createGuard({ folder, links, own }: AccessRules, pathOf = ({ path }: Opened) => path): Guard {
   const allowed = [folder, ...links.filter((link) => link !== 'hard')];
   const mayBeHardLinked = links.includes('hard');
-  let roots = allowed.map(realFolder);
+  let roots: readonly string[] = [];
   let ownIds = new Set<string>();
   let readAt = Number.NEGATIVE_INFINITY;
 
-  function isInside(path: string): boolean {
-    const isBelow = (root: string): boolean => path.startsWith(root);
-    if (roots.some(isBelow)) return true;
-    // The folder may have been mounted, or its own link changed, since.
-    roots = allowed.map(realFolder);
-    return roots.some(isBelow);
-  }
+  const isInside = (path: string): boolean => roots.some((root) => path.startsWith(root));
 
-  function mustBeInside(path: string, file: DiskFile): void {
+  async function mustBeInside(path: string, file: DiskFile): Promise<void> {
+    if (isInside(path)) return;
+    // The folder may have been mounted, or its own link changed, since.
+    roots = await Promise.all(allowed.map(realFolder));
     if (isInside(path)) return;
     const target = Buffer.from(path, 'latin1').toString();
     throw refusal(
@@ -52,26 +55,33 @@ export function createGuard({ folder, links, own }: AccessRules, readLink: ReadL
     return ownIds.has(id);
   }
 
+  const isHidden = (stats: BigIntStats): boolean => stats.nlink > 1n && !mayBeHardLinked && isOthers(stats);
+
   return {
-    follow(file) {
-      const target = realpathSync.native(file.location, 'buffer');
-      mustBeInside(target.toString('latin1'), file);
+    async follow(file) {
+      const target = await realPlace(file.location);
+      await mustBeInside(target.toString('latin1'), file);
       return target;
     },
-    check(descriptor, stats, file) {
-      mustBeInside(pathOf(descriptor, stats, file, readLink), file);
+    async check(opened, file) {
+      const { stats } = opened;
+      await mustBeInside(pathOf(opened) ?? (await pathByName(stats, file)), file);
       if (isOwn(stats))
         throw refusal(
           file,
           'this is the key, the token, the journal or the configuration of labfeed, which is never filed',
           'remove it from the watched folder',
         );
-      if (stats.nlink > 1n && !mayBeHardLinked && isOthers(stats))
+      if (isHidden(stats))
         throw refusal(
           file,
           `the file has ${stats.nlink} names (hard links) and belongs to another user, so it may be a file from elsewhere`,
           'copy the file instead of linking it, or allow hard links: links: [hard]',
         );
+    },
+    admits(opened) {
+      const path = pathOf(opened);
+      return path !== undefined && isInside(path) && !isOwn(opened.stats) && !isHidden(opened.stats);
     },
   };
 }
@@ -95,9 +105,9 @@ function identityOf(path: string): string[] {
 }
 
 /** With a slash at its end, and one character per byte, as all paths here: a name need not be UTF-8. */
-function realFolder(folder: string): string {
+async function realFolder(folder: string): Promise<string> {
   try {
-    const real = realpathSync.native(folder, 'latin1');
+    const real = (await realPlace(folder)).toString('latin1');
     return real.endsWith('/') ? real : `${real}/`;
   } catch {
     // Nothing is inside a folder that does not exist.
@@ -105,19 +115,11 @@ function realFolder(folder: string): string {
   }
 }
 
-/** Replaced in tests: fails where there is no /proc. */
-type ReadLink = (path: string, encoding: 'latin1') => string;
-
-/** The path of an open file without links, one character per byte. */
-function pathOf(descriptor: number, { dev, ino }: BigIntStats, file: DiskFile, readLink: ReadLink): string {
-  try {
-    return readLink(`/proc/self/fd/${descriptor}`, 'latin1');
-  } catch (error) {
-    if (systemCode(error) !== 'ENOENT') throw error;
-  }
-  // Systems without /proc.
-  const path = realpathSync.native(file.location, 'buffer');
-  const named = statSync(path, { bigint: true });
+/** The path of an open file without links, one character per byte, on systems without /proc. */
+async function pathByName({ dev, ino }: BigIntStats, file: DiskFile): Promise<string> {
+  const path = await realPlace(file.location);
+  const named = await statOne(path);
+  if (named instanceof Error) throw named;
   if (named.dev === dev && named.ino === ino) return path.toString('latin1');
   throw refusal(file, 'it was replaced while it was opened', 'labfeed reads it when it changes again');
 }

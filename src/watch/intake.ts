@@ -26,6 +26,7 @@ export function createActivity({ name, watch }: Pick<LiveInstrument, 'name' | 'w
     files: 0,
     unmatched: summaryOf(new Map()),
     lastFileAt: undefined,
+    polling: undefined,
   };
 
   return {
@@ -33,6 +34,9 @@ export function createActivity({ name, watch }: Pick<LiveInstrument, 'name' | 'w
     unmatchedArrivals: arrivals.seen,
     setState(line: LiveInstrument['line']): void {
       live = { ...live, line };
+    },
+    setPolling(polling: LiveInstrument['polling']): void {
+      live = { ...live, polling };
     },
     isPresent: (): boolean => live.folder.state === 'present',
     setFolder(state: LiveInstrument['folder']['state'], reason?: string): void {

@@ -1,6 +1,7 @@
 import { readFileSync, statSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { dirname } from 'node:path';
+import { slowMountOf } from '../disk.js';
 
 /** Why this user may not read a file, and what would change that. */
 interface Refusal {
@@ -17,6 +18,12 @@ export interface Reader {
 
 /** For a file or folder that cannot be opened for lack of permission. Its own name and mode, if they can be seen. */
 export function explainPermission(path: string, asFolder = false, reader: Reader = thisUser()): Refusal {
+  // A share could hang, and the modes that it shows need not be those of its server.
+  if (slowMountOf(path))
+    return {
+      reason: `the user ${reader.name} may not read it`,
+      hint: `give ${reader.name} access: on the server of the share, or in its mount options`,
+    };
   try {
     const { mode, uid, gid } = statSync(path);
     const [owner, group] = [nameIn('/etc/passwd', uid), nameIn('/etc/group', gid)];

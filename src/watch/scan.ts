@@ -1,10 +1,10 @@
 import { isUtf8 } from 'node:buffer';
-import { type BigIntStats, type Dirent, readdir } from 'node:fs';
+import type { BigIntStats } from 'node:fs';
 import { posix } from 'node:path';
-import { promisify } from 'node:util';
+import { entriesOf, type FolderEntry, statAll } from '../disk.js';
 import { systemCode } from '../errors.js';
 import type { FoundFile } from '../model.js';
-import { folderIdentity, isAbsent, reasonOf, stampOf, statAll } from './identify.js';
+import { folderIdentity, isAbsent, reasonOf, stampOf } from './identify.js';
 import type { Matcher } from './match.js';
 
 /** Maximum number of files in one batch. The listing pauses while the receiver processes a batch. */
@@ -29,6 +29,8 @@ export interface Candidate {
 export interface Folder extends Candidate {
   /** Differs if another folder takes the same name. */
   readonly id: string;
+  /** Changes with each file that is created, renamed or removed in it. */
+  readonly mtimeNs?: bigint;
 }
 
 /** A path that may exist but cannot be read. */
@@ -60,8 +62,6 @@ export interface ListOptions {
   readonly under?: string;
   /** The location of that folder, if its name is not UTF-8. */
   readonly location?: string | Buffer;
-  /** Maximum number of parallel stat calls. */
-  readonly parallel?: number;
   /** Called before a folder is read, so that a watch set here misses nothing. Returns false to skip the folder. */
   readonly enter?: (folder: Folder) => Promise<boolean>;
   /** Called for each file that matches no glob. */
@@ -73,7 +73,7 @@ export interface ListOptions {
  * Follows linked files but not linked folders: those can form cycles or lead to the whole disk.
  */
 export async function* list(root: string, options: ListOptions): AsyncGenerator<FoundFile[], Listing> {
-  const { matcher, signal, under = '', parallel = BATCH, enter, unmatched } = options;
+  const { matcher, signal, under = '', enter, unmatched } = options;
   const path = under === '' ? root : `${root}/${under}`;
   const folders: Candidate[] = [{ path, location: options.location ?? path, relative: under }];
   const unread: Unread[] = [];
@@ -96,7 +96,7 @@ export async function* list(root: string, options: ListOptions): AsyncGenerator<
 
   while (folders.length > 0) {
     let names = 0;
-    for (const { folder, entries } of await readSome(folders, Math.min(parallel, atOnce), enter)) {
+    for (const { folder, entries } of await readSome(folders, atOnce, enter)) {
       signal.throwIfAborted();
       if (entries instanceof Error) {
         if (folder.relative === under) return failure(entries);
@@ -107,7 +107,7 @@ export async function* list(root: string, options: ListOptions): AsyncGenerator<
       names += entries.length;
       for (const entry of entries) {
         sortEntry(folder, toEntry(entry), matcher, { candidates, folders, unmatched });
-        if (candidates.length >= parallel) await statCollected();
+        if (candidates.length >= BATCH) await statCollected();
         if (batch.length < BATCH) continue;
         yield batch.slice(0, BATCH);
         batch = batch.slice(BATCH);
@@ -129,7 +129,7 @@ async function readSome(
   folders: Candidate[],
   max: number,
   enter: ListOptions['enter'],
-): Promise<{ readonly folder: Candidate; readonly entries: Entries | Error }[]> {
+): Promise<{ readonly folder: Candidate; readonly entries: readonly FolderEntry[] | Error }[]> {
   const some = folders.splice(-max);
   const stats = enter ? await statAll(some.map(({ location }) => location)) : [];
   return Promise.all(
@@ -141,10 +141,10 @@ async function readFolder(
   folder: Candidate,
   stats: BigIntStats | Error | undefined,
   enter: ListOptions['enter'],
-): Promise<Entries | Error> {
+): Promise<readonly FolderEntry[] | Error> {
   if (stats instanceof Error) return stats;
   try {
-    if (stats && enter && !(await enter({ ...folder, id: folderIdentity(stats) }))) return [];
+    if (stats && enter && !(await enter({ ...folder, id: folderIdentity(stats), mtimeNs: stats.mtimeNs }))) return [];
     return await folderEntries(folder.location);
   } catch (error) {
     return error instanceof Error ? error : new Error(String(error));
@@ -203,8 +203,6 @@ const unreadOf = (path: string, error: unknown): Unread => ({
   forbidden: ['EACCES', 'EPERM'].includes(systemCode(error) ?? ''),
 });
 
-const readEntries = promisify(readdir);
-
 interface Entry {
   /** For display. Bytes that are not UTF-8 are written as `\xNN`. */
   readonly name: string;
@@ -213,18 +211,11 @@ interface Entry {
   readonly kind: 'file' | 'folder' | 'link' | 'other';
 }
 
-type Entries = readonly (Dirent | Dirent<Buffer>)[];
-
 /** In the order of their names, in which the journal can be read fastest. A large folder has many: they are not copied. */
-async function folderEntries(location: string | Buffer): Promise<Entries> {
-  const entries = await readEntries(location, { withFileTypes: true });
-  // Node writes U+FFFD for bytes it cannot decode. Such a name cannot be opened, so read the bytes instead.
-  if (entries.some(({ name }) => name.includes('\ufffd')))
-    return readEntries(location, { withFileTypes: true, encoding: 'buffer' });
-  return entries.sort((a, b) => (a.name < b.name ? -1 : 1));
-}
+const folderEntries = async (location: string | Buffer): Promise<FolderEntry[]> =>
+  (await entriesOf(location)).sort((a, b) => (a.name < b.name ? -1 : 1));
 
-function toEntry(entry: Dirent | Dirent<Buffer>): Entry {
+function toEntry(entry: FolderEntry): Entry {
   const { name } = entry;
   if (typeof name === 'string') return { name, kind: kindOf(entry) };
   return isUtf8(name)
@@ -240,7 +231,7 @@ function locationOf(folder: string | Buffer, { name, bytes }: Entry): string | B
   return Buffer.concat([Buffer.from(folder), Buffer.from('/'), bytes ?? Buffer.from(name)]);
 }
 
-function kindOf(entry: Dirent | Dirent<Buffer>): Entry['kind'] {
+function kindOf(entry: FolderEntry): Entry['kind'] {
   if (entry.isFile()) return 'file';
   if (entry.isDirectory()) return 'folder';
   return entry.isSymbolicLink() ? 'link' : 'other';

@@ -1,9 +1,10 @@
 import { posix } from 'node:path';
 import type { Clock } from '../clock.js';
 import type { Ready } from '../config/schema.js';
+import { statOne } from '../disk.js';
 import type { Log } from '../log.js';
 import { type FoundFile, filesOf } from '../model.js';
-import { isAbsent, sameStamp, stampOf, statAgain, statOne } from './identify.js';
+import { isAbsent, sameStamp, stampOf, statAgain } from './identify.js';
 import { doneFileOf } from './match.js';
 
 /** Applies if neither a quiet period nor a done-file is configured, so that no half-written file is ever taken. */
@@ -27,8 +28,6 @@ interface SettleOptions {
   readonly clock: Clock;
   readonly signal: AbortSignal;
   readonly log?: Log;
-  /** Limits parallel file access: a share that hangs must not block every thread for it. */
-  readonly limit?: <T>(access: () => Promise<T>) => Promise<T>;
   /** The current state of a run; by default of a single file. */
   readonly stat?: (run: FoundFile) => Promise<RunSnapshot>;
   /** Called at the start and after each check. */
@@ -60,7 +59,7 @@ export type RunSnapshot = (FoundFile & { readonly missing?: string }) | 'absent'
 export async function settle(
   run: FoundFile,
   ready: Ready,
-  { clock, signal, log, limit = (access) => access(), stat = statFile, progress }: SettleOptions,
+  { clock, signal, log, stat = statFile, progress }: SettleOptions,
 ): Promise<FoundFile | undefined> {
   const quietMs = quietMsOf(ready);
   const doneFile = ready.doneFile === undefined ? undefined : doneFileOf(run.location, ready.doneFile);
@@ -76,8 +75,8 @@ export async function settle(
     if (waitMs > 0) await clock.sleep(waitMs, signal);
     signal.throwIfAborted();
     // The done-file first: whatever was written before it appeared is then part of the snapshot.
-    const isDone = doneFile === undefined || !((await limit(() => statOne(doneFile))) instanceof Error);
-    const now = await limit(() => stat(run));
+    const isDone = doneFile === undefined || !((await statOne(doneFile)) instanceof Error);
+    const now = await stat(run);
     signal.throwIfAborted();
     if (now === 'absent') return undefined;
     const nowMs = clock.monotonic();
@@ -93,11 +92,19 @@ export async function settle(
       continue;
     }
     last = now;
-    const quietLeftMs = unchangedSinceMs + quietMs - nowMs;
+    const quietLeftMs = unchangedSinceMs + Math.max(quietMs, coarseMs(now, quietMs)) - nowMs;
     if (missing === undefined && quietLeftMs <= 0) return now;
     waitMs = missing === undefined ? quietLeftMs : Math.max(quietLeftMs, doneCheckMs(missing.waitedMs));
   }
 }
+
+/** Some shares and disks store times in steps of up to 2 s. */
+const COARSE_MS = 2000;
+const SECOND_NS = 1_000_000_000n;
+
+/** A file that is written to again within such a step looks unchanged, unless the quiet period is longer. */
+const coarseMs = (run: FoundFile, quietMs: number): number =>
+  quietMs > 0 && filesOf(run).some(({ mtimeNs }) => mtimeNs % SECOND_NS === 0n) ? COARSE_MS : 0;
 
 function missingOf(
   doneFile: string | Buffer | undefined,

@@ -2,17 +2,20 @@ import { lstat } from 'node:fs/promises';
 import { basename, resolve } from 'node:path';
 import { atMost, backoffMs, type Clock, every, type Loop } from '../clock.js';
 import type { InstrumentConfig } from '../config/schema.js';
+import { slowMountOf, statOne } from '../disk.js';
 import type { Log } from '../log.js';
 import type { FoundFile } from '../model.js';
-import { type FolderMemory, type Mount, missingMount, mountOf } from '../mounts.js';
+import { type FolderMemory, mountOf } from '../mounts.js';
 import {
   type ChangedNames,
   createFolderWatches,
   createPendingEvents,
   type FolderWatches,
+  type MissingEvents,
   type WatchFolder,
 } from './events.js';
 import { createMatcher, type Matcher } from './match.js';
+import { createFolderReport, createMountCheck, type FolderReport, type FolderState } from './presence.js';
 import {
   addUnmatched,
   type Candidate,
@@ -30,18 +33,10 @@ const GATHER_MS = 25;
 /** How long stopping waits for a share that may never respond. */
 const STOP_MS = 2000;
 
-/**
- * Parallel stat calls on a share. A share that hangs blocks each of them, and Node has four threads for all file
- * access: two stay free for the other instruments.
- */
-const PARALLEL_ON_SHARE = 2;
-
 export type WatchOptions = Pick<InstrumentConfig, 'watch' | 'files' | 'ignore' | 'ready' | 'poll'> &
   Partial<Pick<InstrumentConfig, 'run'>>;
 
 export type FileOrigin = 'scan' | 'event';
-
-type FolderState = 'present' | 'missing' | 'unreadable';
 
 export interface ScanResult {
   /** Whether the scan found every file that this user may see. */
@@ -59,6 +54,8 @@ export interface WatcherDeps {
   scanned(result: ScanResult): Promise<void>;
   /** Called with the first state of the folder and with each change. A missing folder says nothing about its files. */
   folder(state: FolderState, reason?: string): void;
+  /** Called after each scan. */
+  polled?(polling: Polling): void;
   readonly memory: FolderMemory;
   /** Whether a file that matches no glob belongs to another instrument or to none. */
   isOthers(path: string): boolean;
@@ -66,9 +63,17 @@ export interface WatcherDeps {
   readonly log: Log;
 }
 
+/** How often a folder is scanned. */
+interface Polling {
+  /** Null: never, unless events ask for it. */
+  readonly everyMs: number | null;
+  /** Why events are not enough; undefined if they are. */
+  readonly because: string | undefined;
+}
+
 /** Replaced in tests. */
 interface SystemCalls {
-  readonly mount?: (path: string) => Mount;
+  readonly slowMount?: typeof slowMountOf;
   readonly watchFolder?: WatchFolder;
 }
 
@@ -88,7 +93,7 @@ export interface Watcher {
 export function createWatcher(
   options: WatchOptions,
   deps: WatcherDeps,
-  { mount = mountOf, watchFolder }: SystemCalls = {},
+  { slowMount = slowMountOf, watchFolder }: SystemCalls = {},
 ): Watcher {
   const { clock, log } = deps;
   const stopping = new AbortController();
@@ -102,6 +107,7 @@ export function createWatcher(
     root,
     log,
     signal,
+    slowMount,
     open: watchFolder,
     event(folder, name) {
       pending.add(folder, name);
@@ -110,7 +116,7 @@ export function createWatcher(
   });
   const matcher = createMatcher(options);
   const context: WatchContext = { ...deps, root, matcher, watches, signal, rescan };
-  const scan = createScan(context, options.poll, mount);
+  const scan = createScan(context, options.poll);
   const processEvents = createEventProcessor(context);
 
   function rescan(): Promise<void> {
@@ -156,22 +162,17 @@ interface WatchContext extends WatcherDeps {
 }
 
 /** Returns a function that scans the folder, reports the result and returns the wait before the next scan. */
-function createScan(
-  context: WatchContext,
-  poll: InstrumentConfig['poll'],
-  mountAt: (path: string) => Mount,
-): () => Promise<number> {
-  const { root, watches, signal, scanned, memory, log } = context;
-  const report = createFolderReport(context);
-  const checkMount = createMountCheck(root, mountAt, memory);
+function createScan(context: WatchContext, poll: InstrumentConfig['poll']): () => Promise<number> {
+  const { root, watches, signal, scanned, polled, memory, log } = context;
+  const report = createFolderReport(root, log, context.folder);
+  const checkMount = createMountCheck(root, memory);
   const warnOfSkipped = createSkipWarnings(log);
   let failures = 0;
 
   async function scan(): Promise<number> {
-    const mount = mountAt(root);
-    const network = mount.share !== undefined;
+    const mount = mountOf(root);
     watches.beginScan();
-    const { listing: listed, unmatched, tookMs } = await listAll(context, network, report);
+    const { listing: listed, unmatched, tookMs } = await listAll(context, report);
     const listing = await checkMount(listed, mount);
     if (listing.state !== 'present') {
       watches.removeAll();
@@ -185,7 +186,10 @@ function createScan(
     const complete = listing.unread.every(({ forbidden }) => forbidden);
     await scanned({ complete, files: listing.files, unmatched, unread: listing.unread });
     failures = 0;
-    return rescanMs({ poll, network, eventsMissing: watches.areRefused(), scanMs: tookMs });
+    const missing = await watches.missing(EVENT_MS);
+    const everyMs = rescanMs({ poll, missing, scanMs: tookMs });
+    polled?.({ everyMs: Number.isFinite(everyMs) ? everyMs : null, because: missing?.because });
+    return everyMs;
   }
 
   return () =>
@@ -196,19 +200,15 @@ function createScan(
     });
 }
 
-type FolderReport = (state: FolderState, reason?: string) => void;
-
 /** Lists the whole folder, watches all folders in it and hands over the files. */
 async function listAll(
   { root, matcher, watches, signal, clock, found, isOthers }: WatchContext,
-  network: boolean,
   report: FolderReport,
 ): Promise<{ listing: Listing; unmatched: Unmatched; tookMs: number }> {
   const unmatched = new Map();
   const listing = list(root, {
     matcher,
     signal,
-    ...(network && { parallel: PARALLEL_ON_SHARE }),
     enter: async (folder) => {
       await watches.add(folder);
       return true;
@@ -217,7 +217,8 @@ async function listAll(
       if (!isOthers(path)) addUnmatched(unmatched, path);
     },
   });
-  // The time the receiver takes does not count toward the cost of the listing.
+  // The process that reads a share may have to start, and the receiver takes its time: the cost of the listing has neither.
+  await statOne(root);
   let tookMs = 0;
   for (;;) {
     const since = clock.monotonic();
@@ -230,53 +231,6 @@ async function listAll(
     signal.throwIfAborted();
   }
 }
-
-/** Returns a function that reports the state of the folder when it changes. */
-function createFolderReport({ root, log, folder }: WatchContext): FolderReport {
-  let reported: FolderState | undefined;
-  return (state, reason) => {
-    if (state === reported) return;
-    if (state !== 'present') log.warn({ folder: root, reason }, 'cannot read the folder, retrying');
-    else if (reported !== undefined) log.info({ folder: root }, 'the folder is available again');
-    reported = state;
-    folder(state, reason);
-  };
-}
-
-/**
- * Returns a function that recognises a folder without its share: an empty folder says nothing about the files of a share
- * that is not mounted, or that has just come back without them. `before`: the mount when the listing began.
- */
-function createMountCheck(root: string, mountAt: (path: string) => Mount, memory: FolderMemory) {
-  /** The mount that was last accepted. */
-  let known: string | undefined;
-  return async (listing: Listing, before: Mount): Promise<Listing> => {
-    const mount = mountAt(root);
-    const { id, point } = mount;
-    const isKnown = id === known;
-    known = undefined;
-    if (listing.state !== 'present') return listing;
-    const last = await memory.lastSeen(root);
-    if (listing.empty) {
-      const missing = await missingMount(root, memory);
-      const isBack = !isKnown && last?.isEmpty === false && (mount.mayHang || point === root);
-      const reason = missing === undefined ? isBack && CAME_BACK_EMPTY : notMounted(missing);
-      if (reason) return { state: 'missing', reason };
-      // It was mounted while it was listed.
-      if (id !== before.id) return { state: 'missing', reason: 'it has just been mounted' };
-    }
-    known = id;
-    if (last?.point !== point || last.isEmpty !== listing.empty)
-      await memory.see(root, { point, isEmpty: listing.empty });
-    return listing;
-  };
-}
-
-const notMounted = (point: string): string =>
-  `nothing is mounted at ${point}. If the folder is meant to be on this disk, put a file into it`;
-
-const CAME_BACK_EMPTY =
-  'the share or disk had files, and is empty now. If that is intended, put a file into the folder';
 
 /** Returns a function that warns about each path a scan skips, once for as long as the cause persists. */
 function createSkipWarnings(log: Log): (listing: Extract<Listing, { state: 'present' }>) => void {
@@ -379,23 +333,26 @@ const MIN_RESCAN_MS = 100;
 const MAX_SCAN_SHARE = 20;
 
 interface RescanFacts extends Pick<InstrumentConfig, 'poll'> {
-  readonly network: boolean;
-  /** Whether some folder cannot be watched. */
-  readonly eventsMissing: boolean;
+  /** Why events are not enough. */
+  readonly missing: Pick<MissingEvents, 'isShare'> | undefined;
   /** Duration of the last listing. */
   readonly scanMs: number;
 }
 
 /** The wait before the next rescan. */
-export function rescanMs({ poll, network, eventsMissing, scanMs }: RescanFacts): number {
+export function rescanMs({ poll, missing, scanMs }: RescanFacts): number {
   const affordable = (ms: number) => Math.max(ms, scanMs * MAX_SCAN_SHARE);
   const chosen =
     poll === 'never'
       ? Number.POSITIVE_INFINITY
       : poll === 'auto'
-        ? affordable(network ? RESCAN_SHARE_MS : RESCAN_DISK_MS)
+        ? affordable(missing ? RESCAN_SHARE_MS : RESCAN_DISK_MS)
         : Math.max(poll, MIN_RESCAN_MS);
-  return eventsMissing ? Math.min(chosen, affordable(RESCAN_SHARE_MS)) : chosen;
+  // That a share sends no events was known when `poll` was set.
+  return missing && !missing.isShare ? Math.min(chosen, affordable(RESCAN_SHARE_MS)) : chosen;
 }
+
+/** How long the events of the last changes may take. */
+const EVENT_MS = 2000;
 
 const retryMs = (failures: number): number => backoffMs(failures - 1, { maxMs: 10_000 });

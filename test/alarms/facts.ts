@@ -18,6 +18,7 @@ export const instrument = ({ live, ...rest }: Overrides = {}): InstrumentFacts =
     waiting: { files: 0, first: [] },
     unreadable: { files: 0, first: [] },
     lastFileAt: NOW - 1000,
+    polling: undefined,
     ...live,
   },
   silence: undefined,

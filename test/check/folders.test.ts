@@ -3,6 +3,8 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { checkFolders, mergeOverlaps, overlapFinding, possibleOverlaps } from '../../src/check/folders.js';
 import { type Claim, loadConfig } from '../../src/config/load.js';
+import type { LiveInstrument } from '../../src/live.js';
+import { someInstrument } from '../support/status-server.js';
 import { tempFolder } from '../support/temp-folder.js';
 
 const claim = (name: string, watch: string, ...files: string[]): Claim => ({
@@ -99,4 +101,28 @@ test('a folder that very many instruments watch is listed for the first of them 
   expect(findings.at(-1)?.text).toBe(
     `more than 100 instruments watch ${folder}/data: only the first were compared with the files there`,
   );
+});
+
+test('what the daemon has found out about a folder is said: no events, or a share that is away', async () => {
+  const folder = tempFolder();
+  mkdirSync(join(folder, 'data'));
+  writeFileSync(join(folder, 'labfeed.yaml'), 'instruments: { a: { watch: data } }\n');
+  const check = async (changes: Partial<LiveInstrument>) => {
+    const live = someInstrument('a', changes);
+    return (await checkFolders(loadConfig(join(folder, 'labfeed.yaml')), [live])).findings;
+  };
+  const away = { state: 'missing', reason: 'nothing is mounted at /mnt/nas' } as const;
+  expect((await check({ folder: away }))[0]).toEqual({
+    level: 'wrong',
+    text: `a: the folder ${folder}/data is empty: nothing is mounted at /mnt/nas`,
+  });
+  writeFileSync(join(folder, 'data/a.csv'), '');
+  const findings = await check({ polling: { everyMs: 10_000, because: 'no events for changes' } });
+  expect(findings).toEqual([
+    { level: 'good', text: `a: 1 matching file in ${folder}/data` },
+    {
+      level: 'good',
+      text: `a: ${folder}/data sends no events for new files (no events for changes), so labfeed scans it every 10 s, or less often if that takes long`,
+    },
+  ]);
 });

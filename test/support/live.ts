@@ -31,6 +31,7 @@ export const someLive = (changes: Partial<Live> = {}): Live => ({
         first: [{ path: '/srv/balance/new.csv', since: 1, reason: 'unchanged for 2 s of 5 s' }],
       },
       lastFileAt: undefined,
+      polling: undefined,
     },
   ],
   alarms: [],

@@ -41,6 +41,7 @@ export const someInstrument = (
   waiting: { files: 0, first: [] },
   unreadable: { files: 0, first: [] },
   lastFileAt: undefined,
+  polling: undefined,
   ...changes,
 });
 

@@ -3,9 +3,10 @@ import { register } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import { isMainThread } from 'node:worker_threads';
 
-/** Lets the threads that tests start run the sources. Vitest itself does so for the tests. */
+/** Lets the threads and processes that tests start run the sources. Vitest itself does so for the tests. */
 const isHook = new URL(import.meta.url).searchParams.has('hook');
-if (!isMainThread && !isHook) register(`${import.meta.url}?hook`);
+const isSourceProcess = existsSync(process.argv[1]?.replace(/\.js$/, '.ts') ?? '');
+if ((!isMainThread || isSourceProcess) && !isHook) register(`${import.meta.url}?hook`);
 
 /** The sources import `./name.js`, which is `./name.ts` before the build. */
 export async function resolve(specifier, context, next) {

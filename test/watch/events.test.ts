@@ -14,6 +14,7 @@ function someWatches(root: string) {
   const watches = createFolderWatches({
     root,
     event: (folder, name) => void events.push(`${folder}/${name}`),
+    slowMount: () => undefined,
     log: silentLog(),
     signal: never,
   });

@@ -99,26 +99,27 @@ describe('a rescan', () => {
 });
 
 describe('the interval between rescans', () => {
-  const facts = { network: false, eventsMissing: false, scanMs: 10 };
+  const facts = { missing: undefined, scanMs: 10 };
 
   test('is a minute on a disk and 10 s on a share, and scans take at most a twentieth of the time', () => {
     expect(rescanMs({ ...facts, poll: 'auto' })).toBe(60_000);
-    expect(rescanMs({ ...facts, poll: 'auto', network: true })).toBe(10_000);
-    expect(rescanMs({ ...facts, poll: 'auto', network: true, scanMs: 2000 })).toBe(40_000);
+    expect(rescanMs({ ...facts, poll: 'auto', missing: { isShare: true } })).toBe(10_000);
+    expect(rescanMs({ ...facts, poll: 'auto', missing: { isShare: true }, scanMs: 2000 })).toBe(40_000);
     expect(rescanMs({ ...facts, poll: 'auto', scanMs: 30_000 })).toBe(600_000);
   });
 
   test('is the configured one otherwise', () => {
     expect(rescanMs({ ...facts, poll: 2000, scanMs: 5000 })).toBe(2000);
     expect(rescanMs({ ...facts, poll: 'never' })).toBe(Number.POSITIVE_INFINITY);
+    expect(rescanMs({ ...facts, poll: 300_000, missing: { isShare: true } })).toBe(300_000);
   });
 
   test('is at most 10 s if events are missing', () => {
-    expect(rescanMs({ ...facts, poll: 'never', eventsMissing: true })).toBe(10_000);
-    expect(rescanMs({ ...facts, poll: 'auto', eventsMissing: true })).toBe(10_000);
-    expect(rescanMs({ ...facts, poll: 300_000, eventsMissing: true })).toBe(10_000);
-    expect(rescanMs({ ...facts, poll: 2000, eventsMissing: true })).toBe(2000);
-    expect(rescanMs({ ...facts, poll: 'never', eventsMissing: true, scanMs: 1000 })).toBe(20_000);
+    expect(rescanMs({ ...facts, poll: 'never', missing: { isShare: false } })).toBe(10_000);
+    expect(rescanMs({ ...facts, poll: 'auto', missing: { isShare: false } })).toBe(10_000);
+    expect(rescanMs({ ...facts, poll: 300_000, missing: { isShare: false } })).toBe(10_000);
+    expect(rescanMs({ ...facts, poll: 2000, missing: { isShare: false } })).toBe(2000);
+    expect(rescanMs({ ...facts, poll: 'never', missing: { isShare: false }, scanMs: 1000 })).toBe(20_000);
   });
 
   test('does not count the time the receiver takes as cost of the scan', async () => {
@@ -142,7 +143,7 @@ describe('the interval between rescans', () => {
           elapsed += 3_600_000;
         },
       },
-      { mount: () => ({ id: '9', point: '/mnt/nas', share: 'nfs4', mayHang: true }) },
+      { slowMount: () => ({ id: '9', point: '/mnt/nas', share: 'nfs4', mayHang: true }) },
     );
     await watcher.start();
     await eventually(() => expect(pauses).toContain(10_000));

@@ -46,12 +46,6 @@ describe('a listing', () => {
     expect(batches).toEqual([500, 500, 240]);
   });
 
-  test('finds the same files with few parallel stat calls', async () => {
-    const folder = tempFolder();
-    for (let n = 0; n < 7; n += 1) writeFileSync(join(folder, `${n}.csv`), '');
-    expect((await listed(folder, { parallel: 2 })).files).toHaveLength(7);
-  });
-
   test('of an empty folder says that it is present and empty', async () => {
     expect((await listed(tempFolder())).listing).toEqual(present(0));
   });

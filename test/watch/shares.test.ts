@@ -1,6 +1,7 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { reasonOf } from '../../src/watch/identify.js';
 import { mount, TMPFS } from '../support/mount.js';
 import { tempFolder } from '../support/temp-folder.js';
 import { rememberFolders, WARN, watching } from './support.js';
@@ -47,14 +48,15 @@ describe.each([
     await watcher.rescan();
     mount(folder, TMPFS, skip);
     await watcher.rescan();
-    expect(watcher.states).toEqual(['present', 'missing']);
+    expect(watcher.states).toEqual(['present', 'missing', 'missing']);
+    expect(watcher.logged.at(-1)?.reason).toContain('had files, and is empty now');
     writeFileSync(join(folder, 'a.csv'), '');
     await watcher.rescan();
-    expect(watcher.states).toEqual(['present', 'missing', 'present']);
+    expect(watcher.states).toEqual(['present', 'missing', 'missing', 'present']);
     // Files that people remove while it is mounted are no reason for an alarm.
     rmSync(join(folder, 'a.csv'));
     await watcher.rescan();
-    expect(watcher.states).toEqual(['present', 'missing', 'present']);
+    expect(watcher.states).toEqual(['present', 'missing', 'missing', 'present']);
   });
 });
 
@@ -71,4 +73,50 @@ test('a share that has come back empty is missing after a restart, too, and says
   await second.start();
   expect(second.states).toEqual(['missing']);
   expect(second.logged).toMatchObject([{ reason: expect.stringContaining('had files, and is empty now') }]);
+});
+
+describe('how a folder is polled', () => {
+  const NO_EVENTS = { ready: Promise.resolve(), close: () => undefined };
+
+  async function polled(system: Parameters<typeof watching>[2], work?: (folder: string) => void) {
+    const folder = tempFolder();
+    const seen: unknown[] = [];
+    const watcher = watching({ watch: folder, poll: 'auto' }, { polled: (one) => void seen.push(one) }, system);
+    await watcher.start();
+    for (let n = 0; n < 3; n++) {
+      work?.(folder);
+      await watcher.rescan();
+    }
+    return seen.at(-1);
+  }
+
+  let files = 0;
+  const write = (folder: string): void => writeFileSync(join(folder, `${files++}.csv`), '');
+
+  test.each([
+    ['nfs4', 'network share (nfs4)'],
+    [undefined, 'FUSE file system'],
+  ])('on a mount that may hang (%s), every 10 s, without events', async (share, because) => {
+    const slowMount = () => ({ id: '9', point: '/mnt/nas', share, mayHang: true });
+    const watchFolder = () => expect.unreachable('a folder that may hang is watched');
+    expect(await polled({ slowMount, watchFolder }, write)).toEqual({ everyMs: 10_000, because });
+  });
+
+  test('on a disk with events, every minute', async () => {
+    expect(await polled({}, write)).toEqual({ everyMs: 60_000, because: undefined });
+  });
+
+  test('if files appear without events, every 10 s', async () => {
+    const watchFolder = () => NO_EVENTS;
+    expect(await polled({ watchFolder }, write)).toEqual({ everyMs: 10_000, because: 'no events for changes' });
+  });
+
+  test('if nothing changes, the lack of events says nothing', async () => {
+    expect(await polled({ watchFolder: () => NO_EVENTS })).toEqual({ everyMs: 60_000, because: undefined });
+  });
+});
+
+test('a stale handle is recognised, although Node has no name for it', () => {
+  const stale = Object.assign(new Error('Unknown system error -116, stat'), { code: 'Unknown system error -116' });
+  expect(reasonOf(stale)).toBe('the disk or share does not respond (ESTALE)');
 });
