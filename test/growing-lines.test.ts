@@ -482,3 +482,48 @@ test('of the lines above a header that comes again, only as many as it has are p
   expect(values(texts)).toEqual([1, 2]);
   expect(texts.at(-1)).toContain('the header comes again at line 5');
 });
+
+test('a batch that is handed over twice is filed once', async () => {
+  const scene = setUp({
+    changes: ({ growths }) => ({
+      growths: {
+        ...growths,
+        async append(batch) {
+          await growths.append(batch);
+          return growths.append(batch);
+        },
+      },
+    }),
+  });
+  scene.append(HEADER + lines(1, 3));
+  await scene.look();
+  scene.append(lines(4, 5));
+  await scene.look();
+  expect(values(await scene.comments(1))).toEqual([1, 2, 3, 4, 5]);
+  expect((await scene.reader.job(1))?.growth?.rows).toBe(5);
+});
+
+test('new lines are taken at most once per `every`, also after a restart and if the clock was ahead', async () => {
+  const scene = setUp();
+  const waited = async (): Promise<number> => {
+    const before = scene.clock.monotonic();
+    await scene.look();
+    return scene.clock.monotonic() - before;
+  };
+  scene.append(HEADER + at(1));
+  // The first time, after the quiet period.
+  expect(await waited()).toBe(5000);
+  scene.append(at(2));
+  expect(await waited()).toBe(600_000);
+  scene.clock.advance(400_000);
+  scene.restart();
+  scene.append(at(3));
+  expect(await waited()).toBe(200_000);
+  scene.clock.advance(700_000);
+  scene.append(at(4));
+  expect(await waited()).toBe(0);
+  scene.database.exec('UPDATE growing SET looked_at = looked_at + 86400000');
+  scene.append(at(5));
+  expect(await waited()).toBe(600_000);
+  expect(values(await scene.comments(1))).toEqual([1, 2, 3, 4, 5]);
+});

@@ -11,6 +11,7 @@ import {
   truncateSync,
   writeFileSync,
 } from 'node:fs';
+import { gzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
 import { at, CSV, HEADER, lines, setUp, values } from './support/following.js';
 
@@ -497,4 +498,18 @@ test('of days long past, nothing is kept of the readings, and a late line is onl
   expect(values(await scene.comments(1))).toEqual([1, 2, 3, 4, 5, 6]);
   expect((await scene.journal.outbox.load(1)).draft.body).toBe(body);
   expect((await scene.journal.outbox.load(60)).draft.body).toContain('6.5');
+});
+
+test('a log that was compressed when it was rotated ends its run, which says that lines may be missing', async () => {
+  const scene = setUp();
+  scene.append(HEADER + lines(1, 3));
+  await scene.look();
+  scene.append(lines(4, 5));
+  writeFileSync(`${scene.path}.1.gz`, gzipSync(readFileSync(scene.path)));
+  rmSync(scene.path);
+  scene.append(HEADER + lines(11, 12));
+  await scene.look();
+  expect(await scene.runs()).toEqual([1, 2]);
+  expect(values(await scene.comments(2))).toEqual([11, 12]);
+  expect((await scene.history(1)).join('\n')).toMatch(/lines that it got after the last look, if any, are not filed/);
 });
