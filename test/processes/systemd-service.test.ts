@@ -175,3 +175,32 @@ test.skipIf(!CAN_BOOT)(
   },
   240_000,
 );
+
+test.skipIf(!CAN_BOOT)(
+  'while a share hangs, the service stops in time, which systemd calls a success',
+  async ({ skip }) => {
+    const { machine, configure, filed } = await setUp();
+    const { srv, run, shows } = machine;
+    for (const name of ['nas', 'share']) mkdirSync(join(srv, name));
+    writeFileSync(join(srv, 'faults'), '');
+    writeFileSync(join(srv, 'nas/a.csv'), weighing(1));
+    const mount = '/usr/bin/python3 /opt/test/support/share.py /srv/nas /srv/share /srv/faults';
+    await run('/bin/sh', '-c', `setsid ${mount} >/dev/null 2>&1 & sleep 3`);
+    if ((await run('ls', '/srv/share')).output !== 'a.csv') skip('needs /dev/fuse and python3-fusepy');
+    configure(['share', 'balance']);
+    expect((await run('systemctl', 'start', 'labfeed')).status).toBe(0);
+    await filed(1);
+    writeFileSync(join(srv, 'faults'), 'hang');
+    const isHanging = async () => (await run('/bin/sh', '-c', 'cat /proc/[0-9]*/task/*/wchan')).output.includes(WAITS);
+    await until('a call hangs', isHanging, LONG_MS);
+    const since = Date.now();
+    expect((await run('systemctl', 'stop', 'labfeed')).status).toBe(0);
+    expect(Date.now() - since).toBeLessThan(14_000);
+    expect([await shows('Result'), await shows('ActiveState'), await shows('ExecMainStatus')]).toEqual([
+      ...['success', 'inactive', '0'],
+    ]);
+  },
+);
+
+/** The function of the kernel in which a call to a FUSE program waits. */
+const WAITS = 'request_wait_answer';

@@ -67,4 +67,5 @@ FUSE(
     attr_timeout=0,
     entry_timeout=0,
     use_ino=True,
+    allow_other=True,
 )
