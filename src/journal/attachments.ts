@@ -140,6 +140,8 @@ function applyChange(db: Connection, run: number, change: UploadChange, at: numb
       db.run`
         UPDATE attachments SET attempts = attempts + 1, due_at = ${change.dueAt}, reason = ${change.reason}
           WHERE run = ${run} AND n = ${change.n}`;
+      // Files are attached in their order: if the others were due, the run would be tried again at once.
+      db.run`UPDATE attachments SET due_at = max(due_at, ${change.dueAt}) WHERE run = ${run} AND due_at IS NOT NULL`;
       if (isRaw(db, run, change.n)) setReason(db, run, change, at);
       return isNew && note(db, run, change, at);
     }

@@ -604,3 +604,20 @@ test.each(['before it is sent', 'while it is sent', 'before it is shown'])(
     expect(imagesIn(body())).toEqual(plots().map(([id]) => id));
   },
 );
+
+test.each<Fault>(['lost', 'badGateway'])(
+  'while a raw file waits for its next attempt (%s), its plot causes no others',
+  async (fault) => {
+    const { file, deliverDue, attach, settle, faults, requests, journal, clock, plots } = await setUp();
+    await file('a', 'picture');
+    await deliverDue();
+    faults.set('raw', fault);
+    await attach();
+    const before = requests.length;
+    expect(await journal.outbox.uploads.nextDueAt(SCOPE)).toBeGreaterThan(clock.now());
+    await attach();
+    expect(requests).toHaveLength(before);
+    await settle();
+    expect(plots()).toHaveLength(1);
+  },
+);
