@@ -46,6 +46,8 @@ async function live(lab: Lab): Promise<void> {
   const copyAt = Math.floor(KILLS / 8);
   const halts = shuffled(names(HALTS), random);
   const haltAt = new Map(halts.map((halt, n) => [Math.floor(((n + 1) * KILLS) / (halts.length + 1)), halt]));
+  const lastHalt = Math.max(-1, ...haltAt.keys());
+  let from: readonly number[] = [];
   let spells: (Spell & { readonly until: number })[] = [];
   const end = (before: number): void => {
     for (const spell of spells) if (spell.until < before) spell.end();
@@ -69,6 +71,11 @@ async function live(lab: Lab): Promise<void> {
     }
     for (let n = random.below(3); n > 0; n--) spells.push({ ...planFault(lab), until: Number.MAX_VALUE });
     actAsPeople(lab);
+    // After a journal or a server was restored, the next version of an earlier file needs a person.
+    if (kill === lastHalt) from = lab.pcs.map(({ titles }) => titles.length);
+    if (kill > lastHalt)
+      for (const [pc, first] of lab.pcs.map((one, n) => [one, from[n] ?? 0] as const))
+        if (random.chance(0.5)) pc.revise(first, random);
     await killOne(lab);
   }
   for (const pc of lab.pcs) {

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { copyFileSync, existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -52,6 +53,8 @@ export class Pc {
   /** Titles of its runs: all but those of `poisoned`, whose PATCH always fails. */
   readonly titles: string[] = [];
   readonly poisoned: string[] = [];
+  /** The files that have changed, by title, with the fingerprint of their content. */
+  readonly revised = new Map<string, string>();
   daemon: DaemonProcess | undefined;
 
   constructor(name: string, site: Site) {
@@ -91,9 +94,22 @@ export class Pc {
     this.#write(`bad-${kind}-${this.name}`, 50_000 + this.poisoned.length, this.poisoned);
   }
 
+  /** Changes one of its files from this one on, or changes it back. */
+  revise(from: number, random: Random): void {
+    const n = from + random.below(this.titles.length - from);
+    if (this.titles[n] === undefined) return;
+    const content = this.#content(random.chance(0.3) ? n : 1_000_000 + this.#revisions++);
+    this.site.drop(`${this.name}${n}.csv`, content);
+    this.revised.set(titleOf(`${this.name}${n}`), createHash('sha256').update(content).digest('hex'));
+  }
+
+  #revisions = 0;
+
+  // Different on each PC: the same content would be the same run.
+  #content = (n: number): string => weighing(this.name === 'one' ? n : 2_000_000 + n);
+
   #write(stem: string, n: number, titles: string[]): void {
-    // Different on each PC: the same content would be the same run.
-    this.site.drop(`${stem}.csv`, weighing(this.name === 'one' ? n : 100_000 + n));
+    this.site.drop(`${stem}.csv`, this.#content(n));
     titles.push(titleOf(stem));
   }
 
@@ -170,7 +186,8 @@ export async function openLab(dialect: Dialect, random: Random): Promise<Lab> {
   const makePc = (name: string): Pc => {
     mkdirSync(join(folder, name));
     // On a slow machine the first scan may never finish between kills. That must not hold the backlog.
-    const instruments = '  balance: { watch: data/balance, ready: { quiet: 150ms }, existing: ingest }';
+    const instruments =
+      '  balance: { watch: data/balance, ready: { quiet: 150ms }, existing: ingest, changed: revise }';
     return new Pc(
       name,
       makeSite(join(folder, name), { url: sandbox.url, key: sandbox.key, timeout: '300ms', instruments }),
