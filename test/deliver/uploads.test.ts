@@ -862,3 +862,17 @@ test('after the journal was lost, the next version replaces the attached file, t
 });
 
 const NO_SOURCE = { path: '', has: 'nothing' } as const;
+
+test('a version is not attached while the upload of the one before may still take effect', async () => {
+  const { revise, attempt, uploads, faults, clock, carryOutLate } = await setUp();
+  await revise('first');
+  faults.push('late');
+  await attempt();
+  await revise('second');
+  await attempt();
+  expect(uploads()).toEqual([]);
+  await carryOutLate();
+  clock.advance(GRACE_MS);
+  await attempt();
+  expect(shown(uploads())).toEqual(['run.csv first archived', 'run.csv second normal']);
+});

@@ -357,6 +357,35 @@ for (const [state, shown] of [
     expect(scene.notebook.writes).toHaveLength(writes);
   });
 
+for (const kind of KINDS)
+  test(`while it is not known whether the first version was created, the next one waits (${kind.dialect})`, async () => {
+    const scene = await setUp(kind);
+    await scene.see('x', { path: '/data/first.csv' });
+    await scene.deliver();
+    await scene.see('a');
+    const crashed = intercept(scene.notebook, async ({ operation, carryOut }) => {
+      const result = await carryOut();
+      if (operation.startsWith('create')) throw new Crash();
+      return result;
+    });
+    await expect(scene.deliver((context) => ({ ...context, notebook: crashed }))).rejects.toThrow(Crash);
+    scene.restart();
+    expect(await scene.see('bb')).toBe('busy');
+    await scene.deliver();
+    await scene.see('bb');
+    await scene.deliver();
+    expect(scene.entries().map(({ title }) => title)).toEqual(['x', 'bb']);
+  });
+
+test('a version takes the place of a remap that was asked for', async () => {
+  const scene = await withVersions({ dialect: 'v2' }, 'a');
+  expect(await scene.decide({ kind: 'remap', run: 1 })).toMatchObject({ done: true });
+  expect(await scene.see('bb')).toBe('changed');
+  expect(scene.rows('SELECT * FROM remaps')).toEqual([]);
+  await scene.deliver();
+  expect([await scene.see('bb'), scene.shown()]).toEqual(['known', asFiled('bb')]);
+});
+
 test('an unreadable version of a run that the notebook refused leaves it its draft', async () => {
   const scene = await setUp();
   await scene.see('a');
