@@ -215,6 +215,8 @@ export type Match =
 
 /** The key under which intake remembers the files of a run. */
 export interface Taken extends ContentKey {
+  /** Contents of quarantined runs that this file has replaced. Other files that have them are to be looked at again. */
+  readonly freed?: readonly ContentKey[];
   /** The run was erased: its files are remembered without their names. */
   readonly isErased: boolean;
 }

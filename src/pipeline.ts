@@ -320,6 +320,7 @@ async function know(run: NewRun, match: Extract<Match, { kind: 'known' }>, intak
   const isElsewhere = run.revises !== undefined && match.path !== path && !match.isErased;
   if (isElsewhere && (!isAbsolute(match.path) || (await isGone(match.path)))) await outbox.move(match.run, path);
   files.remember(run.instrument, run.file, match);
+  for (const content of match.freed ?? []) await files.recheckCopies(run.instrument, run.file, content);
 }
 
 /** Whether this is a version of the run that was taken from its path, or another file with its name. */
@@ -359,6 +360,7 @@ async function handOver(run: NewRun, reading: Reading, intake: IntakeState): Pro
   const added = await journal.outbox.add(run, reading);
   if (added.outcome === 'busy') throw new RunBusyError('the version before is being sent');
   journal.intake.remember(run.instrument, run.file, added);
+  for (const content of added.freed ?? []) await journal.intake.recheckCopies(run.instrument, run.file, content);
   const { outcome, drift } = added;
   const { problem } = reading;
   const reason = problem && explain(problem);

@@ -75,9 +75,12 @@ async function match(store: Store, run: NewRun): Promise<Match> {
     store.writeLater(() => void db.run`UPDATE runs SET matched = 1 WHERE id = ${found.id}`);
   if (hasOtherRemap(db, instrument, file.path, found.id))
     await store.commit(() => cancelRemaps(db, run, found.id, store.now()));
-  if (findUnread(db, run, found.id).length > 0) await store.commit(() => resolveUnread(db, run, found.id, store.now()));
+  const freed =
+    findUnread(db, run, found.id).length > 0
+      ? await store.commit(() => resolveUnread(db, run, found.id, store.now()))
+      : [];
   const { id, copy, path } = found;
-  return { kind: 'known', run: id, path, sha256: file.sha256, copy, isErased: path === '' };
+  return { kind: 'known', run: id, path, sha256: file.sha256, copy, isErased: path === '', freed };
 }
 
 /** The run of this path has other content. Undefined if this content belongs to another run of the same file. */
@@ -184,8 +187,8 @@ export function add(store: Store, run: NewRun, reading: Reading, at: number): Ad
   const added = isVersion ? addVersionOf(store, own, run, reading, at) : addContent(db, own, run, reading, at);
   if (added.outcome === 'busy') return added;
   if (added.outcome !== 'known') cancelRemaps(db, run, added.run, at);
-  resolveUnread(db, run, added.run, at);
-  return added;
+  const freed = resolveUnread(db, run, added.run, at);
+  return freed.length > 0 ? { freed, ...added } : added;
 }
 
 function addContent(db: Connection, own: RunRow | undefined, run: NewRun, reading: Reading, at: number): Added {
@@ -235,8 +238,12 @@ function findUnread(db: Connection, { instrument, file: { sha256, path }, revise
 
 const AFTER_STAND_INS = STAND_IN.replace(/.$/, '1');
 
-function resolveUnread(db: Connection, run: NewRun, by: number, at: number): void {
-  for (const id of findUnread(db, run, by)) setAside(db, id, `its path now holds the file of run ${by}`, at);
+/** Returns their contents: other files may have them. */
+function resolveUnread(db: Connection, run: NewRun, by: number, at: number): ContentKey[] {
+  return findUnread(db, run, by).flatMap((id) => {
+    setAside(db, id, `its path now holds the file of run ${by}`, at);
+    return db.row<ContentKey>`SELECT sha256, copy FROM runs WHERE id = ${id}` ?? [];
+  });
 }
 
 /** Not a person's decision, so it has no failure that was ignored. */

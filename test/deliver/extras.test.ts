@@ -265,6 +265,18 @@ test('a version is held if somebody changed a field that it changes, until the e
   expect(fieldsOf(entry('B'))).toEqual({ Sample: text('two'), Batch: text('7') });
 });
 
+test('a field that somebody changed stays if the version has the same value as the one before', async () => {
+  const { revise, deliverAll, entry, journal } = await setUpNamed();
+  await revise('A', { fields: { Sample: text('one'), Batch: text('7') } });
+  await deliverAll();
+  const changed = { Sample: text('one'), Batch: text('8, by hand') };
+  Object.assign(entry('A') ?? {}, { metadata: JSON.stringify({ extra_fields: changed }) });
+  await revise('B', { fields: { Sample: text('two'), Batch: text('7') } });
+  await deliverAll();
+  expect(fieldsOf(entry('B'))).toEqual({ Sample: text('two'), Batch: text('8, by hand') });
+  expect(await journal.outbox.count()).toEqual({ done: 2 });
+});
+
 test('a version is held before anything is written if the metadata is not JSON', async () => {
   const { revise, deliverAll, entry, notebook, journal } = await setUpNamed();
   await revise('A', { fields: { pH: PH } });
