@@ -120,7 +120,7 @@ test.each(NOTEBOOK_KINDS)(
     await check(scene);
     restore();
     await expect(check(scene)).rejects.toThrow(`experiment ${spare}, which labfeed filled in, is empty again`);
-    expect(await recovered(scene)).toMatchObject({ gone: [3], reopened: [] });
+    expect(await recovered(scene)).toMatchObject({ gone: [], reopened: [3] });
   },
 );
 
