@@ -60,6 +60,8 @@ export interface IntakeDeps {
   readonly rawFiles?: RawFiles | undefined;
   /** What is to become of the files of a run after it is filed. By default, they stay. */
   readonly sourcesOf?: ((file: IdentifiedFile) => readonly NewSource[] | undefined) | undefined;
+  /** A file of an earlier run has the private name under which it was to be moved or deleted. */
+  readonly foundHidden?: ((location: string | Buffer) => void) | undefined;
   readonly observer: Observer;
   /** Whether a text contains the API key or another secret of labfeed. */
   isSecretIn(text: string): boolean;
@@ -97,6 +99,7 @@ export function createIntake(instrument: Instrument, deps: IntakeDeps): Intake {
     polled: deps.activity.setPolling,
     memory: deps.journal.intake,
     isOthers: deps.claims.isOthers,
+    hidden: deps.foundHidden,
     clock: deps.clock,
     log: intake.log,
   });

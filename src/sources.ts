@@ -3,7 +3,7 @@
  *
  * A file goes through these steps, each recorded before the next one begins:
  *
- *   due → hidden (renamed to a private name, and hashed) → decided (what becomes of it, and where it goes) → settled
+ *   unchanged for a while → due → hidden (renamed to a private name, and hashed) → settled (moved or deleted)
  *
  * Whatever goes wrong before the last step, the file gets its own name again. After a crash, that comes first.
  */
@@ -15,22 +15,24 @@ export interface Sources {
   release(run: number): Promise<void>;
   /** The files of a run that are not settled. */
   load(run: number): Promise<FiledRunFiles>;
-  /** Durable before the first rename. False if the run is no longer settled itself: then nothing may be renamed. */
-  hide(run: number, planned: readonly PlannedSource[]): Promise<boolean>;
-  /** Durable before the first file is moved or deleted. False as above: then the files are put back. */
-  decide(run: number, planned: readonly PlannedSource[]): Promise<boolean>;
+  /**
+   * Durable before the first rename. False if the run is no longer settled itself, or has other content than what was
+   * loaded: then nothing may be moved or deleted.
+   */
+  hide(filed: FiledRunFiles, planned: readonly PlannedSource[]): Promise<boolean>;
   /** All changes of one call become durable together. */
   record(run: number, ...changes: SourceChange[]): Promise<void>;
-  /** Postpones all files of an instrument that are due: each would fail for the same reason. */
-  postponeAll(instrument: string, by: { readonly reason: string | undefined; readonly dueAt: number }): Promise<void>;
-  /** Makes everything due that was postponed: after a start, what was wrong may be corrected. */
-  retryNow(): Promise<void>;
+  /**
+   * A scan has found a file with the private name of the file at this location. `hidden`: it will be claimed. `claimed`: it
+   * is being moved or deleted. `unknown`: the journal has no file that could be there.
+   */
+  found(location: string): Promise<'hidden' | 'claimed' | 'unknown'>;
   /** Whether the file that was last filed from this path was moved or deleted, so that the next one is another file. */
   hasLeft(instrument: string, path: string): Promise<boolean>;
   /** Whether a file was moved to this folder before, so that the folder must exist. */
   hasMovedTo(folder: string): Promise<boolean>;
-  /** Files that could not be moved or deleted, if there are any. */
-  trouble(): Promise<SourceTrouble | undefined>;
+  /** Files of these instruments that could not be moved or deleted, and those of all that may be hidden. */
+  trouble(instruments: readonly string[]): Promise<SourceTrouble | undefined>;
 }
 
 /** A file as intake hands it over. */
@@ -39,8 +41,10 @@ export interface NewSource {
   /** For the file system: the path, or its bytes as `hex:…` if they are not UTF-8. */
   readonly location: string;
   readonly sha256: string;
-  /** Device, inode and time of the file that was hashed: another file at the path has others. */
+  /** Device, size and time of the file that was hashed: if something is written to it, they differ. */
   readonly identity: string;
+  /** Until then, nothing may be written to it. */
+  readonly readyAt: number;
 }
 
 /** What becomes of one file. */
@@ -50,11 +54,11 @@ export interface PlannedSource {
   readonly target: string | undefined;
 }
 
-export interface DueSource extends NewSource {
+export interface DueSource extends Omit<NewSource, 'readyAt'> {
   readonly n: number;
   /** Whether it may have its private name. */
   readonly isHidden: boolean;
-  /** What was decided before it was moved or deleted. */
+  /** What was to become of it when it was hidden. */
   readonly decided: 'move' | 'delete' | undefined;
   /** Where it is, or was, to be moved. */
   readonly target: string | undefined;
@@ -72,6 +76,8 @@ export interface FiledRunFiles {
     readonly experiment: number | undefined;
   };
   readonly attempts: number;
+  /** Since when a file was missing whose disk or share may not be mounted. */
+  readonly missingSince: number | undefined;
   /** Whether others of its files were moved or deleted: then the rest follows, even if it looks like an incomplete run. */
   readonly isBegun: boolean;
   readonly files: readonly DueSource[];
@@ -90,10 +96,16 @@ type SourceOutcome = 'moved' | 'deleted' | 'gone' | 'changed' | 'kept';
 export type SourceChange =
   /** The file has its own name again; or another one, if a new file has taken its name meanwhile. */
   | { readonly kind: 'sourceRestored'; readonly n: number; readonly renamed?: Pick<NewSource, 'path' | 'location'> }
-  /** Another file with the same content has taken its place: it has to be quiet for a while, too. */
-  | { readonly kind: 'sourceRenewed'; readonly n: number; readonly identity: string }
-  /** Without a reason, nobody needs to know. */
-  | { readonly kind: 'sourcePostponed'; readonly reason: string | undefined; readonly dueAt: number }
+  /** Something was written to the file, or its disk is mounted again: it has to stay unchanged for a while, too. */
+  | { readonly kind: 'sourceRenewed'; readonly n: number; readonly identity: string; readonly readyAt: number }
+  /** Without a reason, nobody needs to know, and an earlier reason stays. */
+  | {
+      readonly kind: 'sourcePostponed';
+      readonly reason: string | undefined;
+      readonly dueAt: number;
+      /** A file is missing whose disk or share may not be mounted. */
+      readonly isMissing?: boolean;
+    }
   | {
       readonly kind: 'sourceSettled';
       readonly n: number;

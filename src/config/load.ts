@@ -110,25 +110,8 @@ export function loadConfig(file: string): LoadedConfig {
   };
 }
 
-/**
- * Moving and deleting is not safe yet: a file may stay hidden if a share is missing after a crash, and bytes that a
- * program adds to a file that it keeps open are lost. So people must ask for it by name.
- */
-const isExperimental = (): boolean => process.env['LABFEED_EXPERIMENTAL'] === 'source';
-
 /** Files that are moved into a watched folder would be filed again. */
 function checkSource({ name, source, placeOf }: Instrument, claims: readonly Claim[]): Problem[] {
-  if (source !== 'keep' && !isExperimental()) {
-    const hint = 'write source: keep, and delete files that `labfeed audit --safe` lists';
-    return [
-      {
-        where: placeOf(['source']),
-        message: 'source: moving and deleting is not available yet',
-        hint,
-        stops: { instrument: name },
-      },
-    ];
-  }
   if (typeof source === 'string') return [];
   const watched = claims.find(({ watch }) => source.move === watch || source.move.startsWith(`${watch}/`));
   if (!watched) return [];

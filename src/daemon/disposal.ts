@@ -2,27 +2,34 @@ import { rmdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { backoffMs, type Clock } from '../clock.js';
 import type { Instrument, UsableConfig } from '../config/load.js';
-import { explain, LabfeedError, NotebookError } from '../errors.js';
+import { explain, NotebookError } from '../errors.js';
 import type { Journal } from '../journal/journal.js';
 import type { Log } from '../log.js';
+import { erasedPath } from '../markers.js';
 import type { DueSource, FiledRunFiles, SourceChange } from '../sources.js';
+import { DisposalError, display, folderOf, inFolder, isInside, NotNow, toBytes, toText } from '../watch/disk.js';
 import * as disk from '../watch/dispose.js';
+import { stampOf } from '../watch/identify.js';
 import type { Activity } from '../watch/intake.js';
-import { quietMsOf } from '../watch/settle.js';
-import { createFolders, prepareTarget } from '../watch/target.js';
+import { createClaims, createMatcher, PRIVATE_PREFIX } from '../watch/match.js';
+import { createRuns } from '../watch/runs.js';
+import { createFolders, isTargetThere, prepareTarget } from '../watch/target.js';
 
 /** Moves or deletes the files of one filed run, see `sources.ts` for the steps. */
 export interface DisposalContext {
   readonly config: Pick<UsableConfig, 'claims'>;
-  readonly journal: { readonly outbox: Pick<Journal['outbox'], 'id' | 'sources'> };
+  readonly journal: {
+    readonly outbox: Pick<Journal['outbox'], 'id' | 'sources'>;
+    readonly intake: Pick<Journal['intake'], 'skip' | 'lastSeen' | 'see'>;
+  };
   readonly instruments: readonly {
     readonly usable: Instrument | undefined;
-    readonly activity: Pick<Activity, 'isPresent' | 'waiting'>;
+    readonly activity: Pick<Activity, 'isPresent' | 'live' | 'waiting'>;
   }[];
   /** Throws unless the notebook has what was filed; with `delete`, all of the file. */
   prove(filed: FiledRunFiles, source: Instrument['source']): Promise<void>;
-  /** Resolves after a scan that began after this call. */
-  rescan(instrument: string): Promise<unknown>;
+  /** For how long nothing may have been written to a file. */
+  readonly unchangedMs: number;
   readonly signal: AbortSignal;
   readonly clock: Clock;
   readonly log: Log;
@@ -30,50 +37,73 @@ export interface DisposalContext {
 
 type Context = DisposalContext;
 
-const BACKOFF = { firstMs: 10_000, maxMs: 3_600_000 };
-
 /** `blocked`: the other files of the instrument would fail, too. */
 export type Act = (filed: FiledRunFiles, context: Context) => Promise<'blocked' | undefined>;
 
-/** A file of a run, with where it goes. */
-interface Planned extends disk.FiledFile, Pick<DueSource, 'n' | 'sha256' | 'identity' | 'decided'> {
-  /** Undefined: it is deleted. */
-  readonly target: Buffer | undefined;
-  /** Where an interrupted move may have left it. */
-  readonly earlier: Buffer | undefined;
+export const BACKOFF = { firstMs: 10_000, maxMs: 3_600_000 };
+const DAY_MS = 86_400_000;
+/** So that others of the instrument, which has a back-off of its own, are tried before this one. */
+const BLOCKED_MS = 10_000;
+
+/** A file is not found, and its disk or share may not be mounted. */
+class Missing extends DisposalError {
+  constructor(message: string, hint: string) {
+    super('file', message, { hint });
+  }
 }
 
-function planOf(
-  { run, files }: FiledRunFiles,
-  source: Instrument['source'],
-  watch: string,
-  journal: string,
-): Planned[] {
-  return files.map((file) => {
-    const location = disk.toBytes(file.location);
-    const relative = location.subarray(Buffer.byteLength(watch) + 1);
-    return {
-      ...file,
-      location,
-      privateName: disk.privateNameOf(journal, run.id, file.n),
-      target: typeof source === 'string' ? undefined : disk.inFolder(Buffer.from(source.move), relative),
-      earlier: file.target === undefined ? undefined : disk.toBytes(file.target),
-    };
-  });
+/** Records why files stay for now, and until when. */
+async function withPostponement(
+  { run, attempts }: FiledRunFiles,
+  { journal, clock, log, signal }: Context,
+  act: () => Promise<void>,
+): Promise<'blocked' | undefined> {
+  try {
+    await act();
+    return undefined;
+  } catch (error) {
+    if (signal.aborted) return undefined;
+    const isDown = error instanceof NotebookError && error.scope === 'server';
+    const isBlocked = isDown || (error instanceof DisposalError && error.scope === 'folder');
+    // Nothing is wrong that people should know of, or they know of it otherwise.
+    const isQuiet = isDown || error instanceof NotNow;
+    const isLasting = error instanceof DisposalError && error.scope === 'lasting';
+    const waitMs = isBlocked ? BLOCKED_MS : isLasting ? DAY_MS : backoffMs(attempts, BACKOFF);
+    const reason = isQuiet ? undefined : explain(error);
+    const isMissing = error instanceof Missing;
+    await journal.outbox.sources.record(run.id, {
+      ...{ kind: 'sourcePostponed', reason, dueAt: clock.now() + waitMs, isMissing },
+    });
+    const fields = { run: run.id, file: run.path, reason: explain(error) };
+    log[isQuiet ? 'info' : 'warn'](fields, 'the filed file stays for now');
+    return isBlocked ? 'blocked' : undefined;
+  }
 }
+
+type Known = disk.FiledFile & Pick<DueSource, 'n' | 'sha256' | 'identity'>;
+
+const toFile = (source: DueSource, journal: string): Known => {
+  const location = toBytes(source.location);
+  return { ...source, location, aside: disk.asideOf(location, journal) };
+};
+
+const settled = (
+  { n, path }: Pick<DueSource, 'n' | 'path'>,
+  outcome: Extract<SourceChange, { kind: 'sourceSettled' }>['outcome'],
+  to?: Buffer,
+): SourceChange => ({ kind: 'sourceSettled', n, path, outcome, to: to && display(to) });
 
 const instrumentOf = (name: string, { instruments }: Context) =>
   instruments.find(({ usable }) => usable?.name === name);
 
-/** Puts back what a crash has left under private names, and records what was completed before it. */
-export async function restoreRun(filed: FiledRunFiles, context: Context): Promise<'blocked' | undefined> {
+/* After a crash, or if a file could not be put back: no file stays hidden. */
+
+export function restoreRun(filed: FiledRunFiles, context: Context): Promise<'blocked' | undefined> {
   const { journal, log } = context;
-  const hidden = { ...filed, files: filed.files.filter(({ isHidden }) => isHidden) };
-  const plan = planOf(hidden, 'keep', '', journal.outbox.id);
   return withPostponement(filed, context, async () => {
     const changes: SourceChange[] = [];
     try {
-      for (const file of plan) changes.push(await restoreFile(file, filed, context));
+      for (const source of filed.files) if (source.isHidden) changes.push(await restoreFile(source, filed, context));
     } finally {
       await journal.outbox.sources.record(filed.run.id, ...changes);
     }
@@ -81,267 +111,274 @@ export async function restoreRun(filed: FiledRunFiles, context: Context): Promis
   });
 }
 
-async function restoreFile(file: Planned, { run }: FiledRunFiles, context: Context): Promise<SourceChange> {
-  const { n, path, decided, earlier, sha256 } = file;
-  if (earlier) await disk.dropCopy(file, earlier).catch(() => undefined);
-  const restored = await restore(file);
+async function restoreFile(source: DueSource, filed: FiledRunFiles, context: Context): Promise<SourceChange> {
+  const { signal } = context;
+  const file = toFile(source, context.journal.outbox.id);
+  const target = source.target === undefined ? undefined : toBytes(source.target);
+  const restored = await restore(file, filed, context);
+  // Only now: the file is certainly there.
+  if (restored && target) await disk.drop(besideOf(target, filed.run.id, source.n, context)).catch(() => undefined);
   if (restored) return restored;
-  // A share that is not mounted looks the same.
-  await requireFolder(run.instrument, context);
-  const late = await restore(file);
-  if (late) return late;
-  const isMoved = decided === 'move' && earlier !== undefined && (await disk.isAt(earlier, sha256, context.signal));
-  if (!decided)
-    context.log.warn(
-      { run: run.id, file: path, privateName: file.privateName },
-      'the file is gone; if its folder was renamed meanwhile, it is there under its private name',
-    );
-  const outcome = isMoved ? 'moved' : decided === 'delete' ? 'deleted' : 'gone';
-  return { kind: 'sourceSettled', n, path, outcome, to: isMoved ? disk.display(earlier) : undefined };
+  if (target && (await disk.isAt(target, source.sha256, signal))) return settled(source, 'moved', target);
+  if (target && !(await isTargetThere(target, context.journal.intake)))
+    requireLongMissing(filed, context, `cannot find ${source.path}: it was being moved to ${display(target)}`);
+  await requireGone(file, filed, context);
+  return settled(source, source.decided === 'delete' ? 'deleted' : 'gone');
 }
 
 /** Undefined if the file has neither its private nor its own name. */
-async function restore(file: Planned): Promise<SourceChange | undefined> {
-  const { n, location, decided, sha256 } = file;
-  const at = await disk.putBack(file);
+async function restore(file: Known, filed: FiledRunFiles, context: Context): Promise<SourceChange | undefined> {
+  const { n, location, aside, identity, sha256 } = file;
+  const at = await disk.putBack(aside, location, async (to, stats) => {
+    // Whatever the configuration says about copies: this file was filed, and is not to be filed under its new name.
+    const { instrument, path: run } = filed.run;
+    const path = run === '' ? erasedPath(instrument, display(to)) : display(to);
+    await context.journal.intake.skip(instrument, [{ path, location: to, ...stampOf(stats) }]);
+  });
   if (at === undefined) {
     // What was moved or deleted may have left its name to a new file.
-    const isBack = await (decided ? disk.isAt(location, sha256, UNSTOPPABLE) : disk.exists(location));
+    const state = await disk.stateAt(location);
+    const isBack =
+      state !== undefined && (disk.isSameState(state, identity) || (await disk.isAt(location, sha256, NEVER)));
     return isBack ? { kind: 'sourceRestored', n } : undefined;
   }
   if (at.equals(location)) return { kind: 'sourceRestored', n };
-  return { kind: 'sourceRestored', n, renamed: { path: disk.display(at), location: disk.toText(at) } };
+  return { kind: 'sourceRestored', n, renamed: { path: display(at), location: toText(at) } };
 }
 
-/** Throws unless a scan that begins now finds the folder. */
-async function requireFolder(name: string, context: Context): Promise<void> {
-  const instrument = instrumentOf(name, context);
-  if (instrument) await context.rescan(name);
-  context.signal.throwIfAborted();
-  if (!instrument)
-    throw new LabfeedError(
-      `the instrument ${name} is not in the configuration, so labfeed cannot tell whether its folder is there`,
-      {
-        hint: 'configure it again until the file has its name back',
-      },
-    );
-  if (!instrument.activity.isPresent()) throw new NotNow(`the folder of ${name} is not available`);
+const NEVER = new AbortController().signal;
+
+/** Throws unless the file was certainly removed, or is missing for a day in a folder that is present. */
+async function requireGone({ location, path, identity }: Known, filed: FiledRunFiles, context: Context) {
+  const { usable, activity } = instrumentOf(filed.run.instrument, context) ?? {};
+  const folder = activity?.live().folder.state;
+  if (folder === 'unknown') throw new NotNow('its folder was not scanned yet');
+  if (folder === 'missing' || folder === 'unreadable')
+    throw new Missing(`cannot find ${path}: its folder is ${folder}`, 'mount the disk or share');
+  const watch = usable && Buffer.from(usable.watch);
+  if (await disk.isFolderThere(location, identity, watch)) return;
+  requireLongMissing(filed, context, `cannot find ${path}: its folder is on another disk than before`);
 }
 
-/** Nothing is wrong that people should know of, or they know of it otherwise. */
-class NotNow extends LabfeedError {
-  override readonly name = 'NotNow';
+function requireLongMissing({ missingSince }: FiledRunFiles, { clock }: Context, what: string): void {
+  const isLong = missingSince !== undefined && clock.now() - missingSince >= DAY_MS;
+  if (!isLong) throw new Missing(what, 'mount the disk or share; labfeed looks for the file for a day');
 }
 
-/** Records why files stay for now, with growing waits. */
-async function withPostponement(
-  { run, attempts }: FiledRunFiles,
-  { journal, clock, log, signal }: Context,
-  act: () => Promise<void>,
-): Promise<'blocked' | undefined> {
-  const { sources } = journal.outbox;
-  try {
-    await act();
-    return undefined;
-  } catch (error) {
-    if (signal.aborted) return undefined;
-    const isQuiet = error instanceof NotNow || (error instanceof NotebookError && error.scope === 'server');
-    const reason = isQuiet ? undefined : explain(error);
-    const dueAt = clock.now() + backoffMs(attempts, BACKOFF);
-    await sources.record(run.id, { kind: 'sourcePostponed', reason, dueAt });
-    log[isQuiet ? 'info' : 'warn'](
-      { run: run.id, file: run.path, reason: explain(error) },
-      'the filed file stays for now',
-    );
-    const isShared = error instanceof NotebookError ? error.scope === 'server' : error instanceof disk.DisposalError;
-    if (!isShared || (error instanceof disk.DisposalError && error.scope === 'file')) return undefined;
-    await sources.postponeAll(run.instrument, { reason, dueAt });
-    return 'blocked';
-  }
+/** A private name that a scan has found. True if the file has its own name again. */
+export async function restoreFound(aside: Buffer, { journal, log }: Context): Promise<boolean> {
+  const location = disk.ownPlaceOf(aside, journal.outbox.id);
+  if (!location || !(await disk.exists(aside))) return false;
+  if ((await journal.outbox.sources.found(toText(location))) !== 'unknown') return false;
+  // The journal does not know it: its folder was renamed, or the run erased.
+  const to = await disk.putBack(aside, location, async () => undefined);
+  if (to) log.warn({ file: display(to) }, 'a file that was being moved or deleted has its name again');
+  return to !== undefined;
 }
+
+/* Moving and deleting. */
+
+/** A file of a run, with where it goes; undefined if it is deleted. */
+interface Planned extends Known {
+  readonly goal: { readonly target: Buffer; readonly isThere: boolean; readonly beside: Buffer } | undefined;
+}
+
+/** A name beside the target, unique among all runs of all instruments that are moved there, and no private name. */
+const besideOf = (target: Buffer, run: number, n: number, { journal }: Context): Buffer =>
+  inFolder(folderOf(target), `${PRIVATE_PREFIX}copy-${journal.outbox.id}-${run}-${n}`);
 
 export function disposeOfRun(filed: FiledRunFiles, context: Context): Promise<'blocked' | undefined> {
   return withPostponement(filed, context, async () => {
-    const { journal, config, log } = context;
-    const { usable, activity } = instrumentOf(filed.run.instrument, context) ?? {};
+    const { run } = filed;
+    const { usable, activity } = instrumentOf(run.instrument, context) ?? {};
     // It was hidden when the claim was made: it is restored first.
     if (!usable || !activity || filed.files.some(({ isHidden }) => isHidden)) return;
-    const plan = planOf(filed, usable.source, usable.watch, journal.outbox.id);
-    const settled = (file: Planned, outcome: 'kept' | 'gone'): SourceChange => ({
-      ...{ kind: 'sourceSettled', n: file.n, path: file.path, outcome, to: undefined },
-    });
-    if (usable.source === 'keep')
-      return keep(
-        filed,
-        plan.map((file) => settled(file, 'kept')),
-        context,
-      );
+    const files = filed.files.map((source) => toFile(source, context.journal.outbox.id));
+    const watch = Buffer.from(usable.watch);
+    // The configuration decides at the time of the move. It may also name another folder now.
+    const kept = files.filter(({ location }) => usable.source === 'keep' || !isInside(location, watch));
+    await record(
+      filed,
+      context,
+      kept.map((file) => settled(file, 'kept')),
+    );
+    const rest = files.filter((file) => !kept.includes(file));
+    if (rest.length === 0) return;
     // Something was written there: the run waits for its quiet period, and may be another one.
-    if (!filed.isBegun && activity.waiting.has(filed.run.path)) throw new NotNow('its path is being written to');
-    if (usable.source !== 'delete') {
-      const watched = config.claims.map(({ watch }) => watch);
-      const { move } = usable.source;
-      await prepareTarget(move, { watched, wasUsed: () => journal.outbox.sources.hasMovedTo(move) });
-      for (const { path, target } of plan) refuseTarget(path, target, watched);
-    }
-    await context.prove(filed, usable.source);
-    const absent = await absentFiles(plan, filed, context);
-    if (absent.length > 0)
-      await keep(
-        filed,
-        absent.map((file) => settled(file, 'gone')),
-        context,
-      );
-    const present = plan.filter((file) => !absent.includes(file));
+    if (!filed.isBegun && activity.waiting.has(run.path)) throw new NotNow('its path is being written to');
+    const present = await findFiles(rest, filed, context);
     if (present.length === 0) return;
-    const outcome = await disposeOfFiles(present, usable, filed, context);
-    if (outcome === 'done' && usable.run !== 'file' && 'folder' in usable.run)
-      await removeEmpty(present, filed.run.path);
-    log.info({ run: filed.run.id, file: filed.run.path, source: usable.source, outcome }, 'filed files settled');
+    for (const file of present) await disk.refuseLinkedFolders(file, watch);
+    const plan = await planFor(present, usable, filed, context);
+    if (await hasNewState(plan, filed, context)) return;
+    await context.prove(filed, usable.source);
+    const outcome = await disposeOfFiles(plan, usable, filed, context);
+    if (outcome === 'done' && usable.run !== 'file' && 'folder' in usable.run) await removeEmpty(plan, run.path);
+    context.log.info({ run: run.id, file: run.path, source: usable.source, outcome }, 'filed files settled');
   });
 }
 
-const keep = ({ run }: FiledRunFiles, changes: readonly SourceChange[], { journal }: Context): Promise<void> =>
-  journal.outbox.sources.record(run.id, ...changes);
+const record = async (
+  { run }: FiledRunFiles,
+  { journal }: Context,
+  changes: readonly SourceChange[],
+): Promise<void> => {
+  if (changes.length > 0) await journal.outbox.sources.record(run.id, ...changes);
+};
+
+/** Those that are there. The others are settled, if somebody has removed them. */
+async function findFiles(files: readonly Known[], filed: FiledRunFiles, context: Context): Promise<Known[]> {
+  const present: Known[] = [];
+  for (const file of files) {
+    if (await disk.exists(file.location)) present.push(file);
+    else {
+      await requireGone(file, filed, context);
+      await record(filed, context, [settled(file, 'gone')]);
+    }
+  }
+  return present;
+}
+
+async function planFor(
+  files: readonly Known[],
+  { source, watch }: Instrument,
+  { run }: FiledRunFiles,
+  context: Context,
+): Promise<Planned[]> {
+  if (typeof source === 'string') return files.map((file) => ({ ...file, goal: undefined }));
+  const { config, journal, signal } = context;
+  const watched = config.claims.map((claim) => claim.watch);
+  const wasUsed = () => journal.outbox.sources.hasMovedTo(source.move);
+  await prepareTarget(source.move, { watch, watched, wasUsed, memory: journal.intake });
+  const taken = new Set<string>();
+  const plan: Planned[] = [];
+  for (const file of files) {
+    const wanted = inFolder(Buffer.from(source.move), file.location.subarray(Buffer.byteLength(watch) + 1));
+    refuseTarget(file.path, wanted, watched);
+    const chosen = await disk.chooseTarget(wanted, file, taken, signal);
+    taken.add(toText(chosen.target));
+    const beside = besideOf(chosen.target, run.id, file.n, context);
+    // From before a crash: it may be incomplete, or a second name of the file.
+    await disk.drop(beside);
+    plan.push({ ...file, goal: { ...chosen, beside } });
+  }
+  return plan;
+}
 
 /** A subfolder may be named like the path from the target to a watched folder. */
-function refuseTarget(path: string, target: Buffer | undefined, watched: readonly string[]): void {
-  const root =
-    target &&
-    watched.find((folder) => target.toString('latin1').startsWith(`${Buffer.from(folder).toString('latin1')}/`));
+function refuseTarget(path: string, target: Buffer, watched: readonly string[]): void {
+  const root = watched.find((folder) => isInside(target, Buffer.from(folder)));
   if (root !== undefined)
-    throw new disk.DisposalError(
-      'file',
-      `cannot move ${path} to ${disk.display(target as Buffer)}: ${root} is watched`,
-      {
-        hint: 'choose another folder in `source`',
-      },
-    );
+    throw new DisposalError('lasting', `cannot move ${path} to ${display(target)}: ${root} is watched`, {
+      hint: 'choose another folder in `source`',
+    });
 }
 
-/** Files that somebody else has removed: only a folder that is present can tell. */
-async function absentFiles(plan: readonly Planned[], { run }: FiledRunFiles, context: Context): Promise<Planned[]> {
-  const missing = async (files: readonly Planned[]): Promise<Planned[]> => {
-    const there = await Promise.all(files.map(({ location }) => disk.exists(location)));
-    return files.filter((_, index) => there[index] === false);
-  };
-  const absent = await missing(plan);
-  if (absent.length === 0) return [];
-  await requireFolder(run.instrument, context);
-  return missing(absent);
+/** Whether something was written to a file since it was filed, or looked at: then it has to be unchanged for a while. */
+async function hasNewState(plan: readonly Planned[], filed: FiledRunFiles, context: Context): Promise<boolean> {
+  const readyAt = context.clock.now() + context.unchangedMs;
+  const renewed: SourceChange[] = [];
+  for (const { n, path, location, identity: before, goal } of plan) {
+    const identity = await disk.look(path, location, goal?.isThere ? goal.target : undefined);
+    if (identity === undefined) throw new NotNow(`${path} was removed just now`);
+    if (!disk.isSameState(identity, before)) renewed.push({ kind: 'sourceRenewed', n, identity, readyAt });
+  }
+  await record(filed, context, renewed);
+  return renewed.length > 0;
 }
 
-/** All files of the run are renamed and hashed before the first one is moved or deleted. */
+/** All files of the run are renamed and hashed, and copied if need be, before the first one is moved or deleted. */
 async function disposeOfFiles(
   plan: readonly Planned[],
-  { source, ready, watch }: Instrument,
-  { run, attempts }: FiledRunFiles,
+  usable: Instrument,
+  filed: FiledRunFiles,
   context: Context,
-): Promise<'done' | 'changed' | 'replaced' | 'reopened'> {
-  const { journal, signal, clock } = context;
-  const { sources } = journal.outbox;
-  const root = typeof source === 'string' ? undefined : Buffer.from(source.move);
-  const toPlan = (files: readonly Planned[]) =>
-    files.map(({ n, target }) => ({ n, target: target && disk.toText(target) }));
+): Promise<'done' | 'changed' | 'reopened'> {
+  const { journal, signal } = context;
+  const planned = plan.map(({ n, goal }) => ({ n, target: goal && toText(goal.target) }));
+  const files = filed.files.filter(({ n }) => plan.some((file) => file.n === n));
+  const isAsBefore = () => journal.outbox.sources.hide({ ...filed, files }, planned);
   const changes: SourceChange[] = [];
   let open: readonly Planned[] = plan;
   signal.throwIfAborted();
-  if (!(await sources.hide(run.id, toPlan(plan)))) return 'reopened';
+  if (!(await isAsBefore())) return 'reopened';
   try {
-    const hidden = await hideAll(plan, Buffer.from(watch), signal);
-    if (hidden.some(({ sha256 }, index) => sha256 !== plan[index]?.sha256)) {
-      changes.push(...plan.map(({ n, path }) => ({ ...CHANGED, n, path })));
+    const hidden = await hideAll(plan, Buffer.from(usable.watch), signal);
+    const isOther = (file: disk.HiddenFile, index: number): boolean => file.sha256 !== plan[index]?.sha256;
+    if (hidden.some(isOther)) {
+      changes.push(...hidden.map((file, index) => settled(file, isOther(file, index) ? 'changed' : 'kept')));
       return 'changed';
     }
-    if (hidden.some(({ identity }, index) => identity !== plan[index]?.identity)) {
-      const dueAt = clock.now() + Math.max(2 * quietMsOf(ready), backoffMs(attempts, BACKOFF));
-      changes.push(...hidden.map(({ n, identity }) => ({ kind: 'sourceRenewed' as const, n, identity })));
-      const reason = attempts < MAX_REPLACEMENTS ? undefined : REPLACED_OFTEN;
-      changes.push({ kind: 'sourcePostponed', reason, dueAt });
-      return 'replaced';
+    if (hidden.some(({ state, identity }) => !disk.isSameState(state, identity)))
+      throw new NotNow('something was written to it just now');
+    await refuseLateFiles(hidden, usable, context);
+    for (const { goal, ...file } of hidden) {
+      if (!goal || typeof usable.source === 'string') continue;
+      await createFolders(Buffer.from(usable.source.move), goal.target, Buffer.from(usable.watch));
+      await disk.bring({ ...file, ...goal }, signal);
     }
-    const chosen: (disk.HiddenFile & Planned)[] = [];
-    for (const file of hidden) chosen.push(root && file.target ? await bring(file, file.target, root, signal) : file);
-    if (!(await sources.decide(run.id, toPlan(chosen)))) return 'reopened';
-    // From here on, it is completed: each step takes hardly any time.
-    for (const file of chosen) {
-      const to = await act(file, run.id, context);
-      const outcome = to === undefined ? 'deleted' : 'moved';
-      changes.push({ kind: 'sourceSettled', n: file.n, path: file.path, outcome, to: to && disk.display(to) });
+    if (!(await isAsBefore())) return 'reopened';
+    // From here on, each step takes hardly any time.
+    for (const file of hidden) {
+      const { goal } = file;
+      await (goal ? disk.place({ ...file, ...goal }) : disk.deleteHidden(file));
+      changes.push(settled(file, goal ? 'moved' : 'deleted', goal?.target));
       open = open.filter(({ n }) => n !== file.n);
     }
     return 'done';
   } finally {
-    await undo(open, changes, run.id, context);
+    await undo(open, changes, filed, context);
   }
 }
-
-/** Some file systems invent inodes or times. */
-const MAX_REPLACEMENTS = 5;
-const REPLACED_OFTEN =
-  'its inode, device or time is another one each time, so labfeed cannot tell whether it is the file that was filed';
-
-const CHANGED = { kind: 'sourceSettled', outcome: 'changed', to: undefined } as const;
 
 async function hideAll(plan: readonly Planned[], watch: Buffer, signal: AbortSignal) {
   for (const file of plan) {
     signal.throwIfAborted();
-    await disk.refuseLinkedFolders(file, watch);
-    if (!(await disk.hide(file, file.earlier))) throw new NotNow(`${file.path} was removed just now`);
+    if (!(await disk.hide(file, file.goal?.isThere ? file.goal.target : undefined)))
+      throw new NotNow(`${file.path} was removed just now`);
   }
-  const hidden: (disk.HiddenFile & Planned)[] = [];
+  const hidden: (Planned & disk.HiddenFile)[] = [];
   for (const file of plan) hidden.push({ ...file, ...(await disk.inspect(file, signal)) });
   // Once more: a folder may have been replaced by a link meanwhile.
   for (const file of plan) await disk.refuseLinkedFolders(file, watch);
   return hidden;
 }
 
-/** Everything that can take long or fail, before it is decided. */
-async function bring<T extends disk.HiddenFile>(file: T, target: Buffer, root: Buffer, signal: AbortSignal) {
-  await createFolders(root, target);
-  const to = await disk.chooseTarget(file, target, signal);
-  if (!(await disk.exists(to))) await disk.copyBeside(file, to, signal);
-  return { ...file, target: to };
-}
-
-/** Another signal than that of a stop: what was decided is completed. */
-const UNSTOPPABLE = new AbortController().signal;
-
-async function act(file: disk.HiddenFile & Planned, run: number, { journal }: Context): Promise<Buffer | undefined> {
-  if (file.target === undefined) {
-    await disk.deleteHidden(file);
-    return undefined;
-  }
-  for (let to = file.target; ; ) {
-    if (await disk.moveTo(file, to, UNSTOPPABLE)) return to;
-    // Somebody took the name since it was chosen.
-    to = await disk.chooseTarget(file, to, UNSTOPPABLE);
-    await journal.outbox.sources.decide(run, [{ n: file.n, target: disk.toText(to) }]);
-  }
+/** A file that was added to a run of several files makes it another run, which is not to be split. */
+async function refuseLateFiles(hidden: readonly disk.HiddenFile[], usable: Instrument, { config, signal }: Context) {
+  if (usable.run === 'file') return;
+  const claims = createClaims(config.claims);
+  const { group, stat } = createRuns({
+    ...{ root: usable.watch, run: usable.run, matcher: createMatcher(usable), signal },
+    isClaimed: (path) => claims.before(usable, path) !== undefined,
+  });
+  const unknown = { size: 0, mtimeNs: 0n, ctimeNs: 0n, inode: 0n };
+  for (const run of group(hidden.map(({ path, location }) => ({ path, location, ...unknown }))))
+    if ((await stat(run)) !== 'absent') throw new NotNow('another file of its run has arrived');
 }
 
 /** No file stays hidden. What cannot be put back now is put back as soon as it can be. */
 async function undo(
   open: readonly Planned[],
   changes: readonly SourceChange[],
-  run: number,
-  { journal, log }: Context,
+  filed: FiledRunFiles,
+  context: Context,
 ): Promise<void> {
   const restored: SourceChange[] = [];
   for (const file of open) {
     try {
-      if (file.target) await disk.dropCopy(file, file.target).catch(() => undefined);
-      const change = await restore(file);
+      const change = await restore(file, filed, context);
       if (change) restored.push(change);
+      if (change && file.goal) await disk.drop(file.goal.beside).catch(() => undefined);
     } catch (error) {
-      log.warn({ run, file: file.path, reason: explain(error) }, 'cannot give the file its name again, retrying');
+      const fields = { run: filed.run.id, file: file.path, reason: explain(error) };
+      context.log.warn(fields, 'cannot give the file its name again, retrying');
     }
   }
   const isOpen = (n: number) =>
     open.some((file) => file.n === n) && !restored.some((change) => 'n' in change && change.n === n);
   // An outcome ends what is known of a file, so one that still has its private name gets none.
-  const recorded = changes.filter((change) => !('n' in change && isOpen(change.n)));
-  await journal.outbox.sources.record(run, ...restored, ...recorded);
+  await record(filed, context, [...restored, ...changes.filter((change) => !('n' in change && isOpen(change.n)))]);
 }
 
 /** The folders of a run, innermost first, if nothing else is in them. */

@@ -167,7 +167,7 @@ async function factsOf(
     overdue: await journal.outbox.overdue(now - OVERDUE_MS),
     uploads: { url: live.notebook.url, instruments: runtime?.config.instruments.map(({ name }) => name) ?? [] },
     spool: { shortage: undefined, bytes: 0, maxBytes: 0, ...live.spool },
-    sources: await journal.outbox.sources.trouble(),
+    sources: await journal.outbox.sources.trouble(instruments.map(({ name }) => name)),
     problems: live.problems,
     refused: live.refused,
     journal: journal.trouble() ?? (await journalProblem()),

@@ -32,7 +32,7 @@ import { createActivity } from '../watch/intake.js';
 import { type Claims, createClaims } from '../watch/match.js';
 import { attachFrom, rawFilesOf, sweepSpool } from './attach.js';
 import type { Readers } from './readers.js';
-import { disposeOfSources, sourcesOf } from './sources.js';
+import { disposeOfSources, sourcesOf, unchangedMs } from './sources.js';
 
 interface RuntimeDeps {
   readonly config: UsableConfig;
@@ -76,11 +76,6 @@ export function createRuntime(deps: RuntimeDeps) {
     hasAnswered ||= status !== undefined && status >= 200 && status < 300;
     deps.onResponse(method, status);
   };
-  const disposing = new Set(config.instruments.flatMap(({ name, source }) => (source === 'keep' ? [] : name)));
-  const filed: Observer['filed'] = (run, experiment) => {
-    observer.filed?.(run, experiment);
-    if (disposing.has(run.instrument)) disposal?.wake();
-  };
   const delivery = openDelivery({
     notebook: config.notebook,
     connect: (schedule) => connect(config.notebook, key, schedule, onResponse),
@@ -91,7 +86,7 @@ export function createRuntime(deps: RuntimeDeps) {
     attach: attachFrom(deps),
     clock,
     log,
-    observer: { ...observer, filed },
+    observer,
   });
   let isWarned = !(deps.isFirst && journal.isNew);
   function foundBacklog(): void {
@@ -109,7 +104,8 @@ export function createRuntime(deps: RuntimeDeps) {
       ...shared,
       reader,
       rawFiles: rawFilesOf(usable, deps),
-      sourcesOf: (file) => sourcesOf(usable, file),
+      sourcesOf: (file) => sourcesOf(usable, file, clock.now() + unchangedMs()),
+      foundHidden: (location) => disposal?.foundHidden(usable.name, location),
       activity,
       claims: claimsAround(usable, claims, journalOf(config)),
     });
@@ -138,8 +134,7 @@ export function createRuntime(deps: RuntimeDeps) {
       if (journal.notes.isBehind) await haltBehind(journal, config.notebook.url, journalOf(config));
       loops.push(sweepSpool(deps));
       disposal = disposeOfSources({
-        ...{ config, journal, instruments, clock, log, notebook: delivery.notebook },
-        rescan: async (name) => intakes.find(({ instrument }) => instrument === name)?.rescan(false),
+        ...{ config, journal, instruments, clock, log, notebook: delivery.notebook, unchangedMs: unchangedMs() },
       });
       delivery.start();
       const restored = instruments.map((instrument) => restoreLastFile(instrument, journal));

@@ -446,4 +446,13 @@ export const MIGRATIONS: readonly string[] = [
     empty INTEGER NOT NULL
   ) STRICT, WITHOUT ROWID;
   `,
+  // A file is moved or deleted only after nothing was written to it for a while.
+  `
+  ALTER TABLE sources ADD COLUMN ready_at INTEGER NOT NULL DEFAULT 0;   -- until then, nothing may be written to it
+  ALTER TABLE sources ADD COLUMN missing_since INTEGER;   -- it is not found, and its disk may not be mounted
+  DROP TRIGGER sources_ready;
+  CREATE TRIGGER sources_ready AFTER UPDATE OF step ON runs WHEN new.step = 'done' AND old.step <> 'done' BEGIN
+    UPDATE sources SET due_at = ready_at WHERE run = new.id AND outcome IS NULL AND erased = 0;
+  END;
+  `,
 ];

@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import type { NewSource, PlannedSource, SourceChange, Sources } from '../sources.js';
+import { erasedPath } from '../markers.js';
+import type { FiledRunFiles, NewSource, PlannedSource, SourceChange, Sources } from '../sources.js';
 import { addHistory, type Connection, flag, nullable, parseRow, parseRows, part } from './database.js';
 import type { Store } from './store.js';
 
@@ -19,7 +20,7 @@ export function createSources({ db, commit, check, now }: Store): Sources {
         // Those that have failed come last, so that one file cannot delay all others.
         db.values<number>`
           SELECT run FROM sources JOIN runs ON runs.id = run WHERE ${isDue(at)} AND ${SETTLED}
-            AND instrument IN (SELECT value FROM json_each(${JSON.stringify(instruments)}))
+            AND ${isOf(instruments)}
             GROUP BY run ORDER BY min(sources.due_at), max(sources.attempts), run LIMIT ${limit + claimed.size} + 0`,
         limit,
       ),
@@ -32,71 +33,83 @@ export function createSources({ db, commit, check, now }: Store): Sources {
       claimed.delete(run);
     },
     load: async (run) => load(db, run),
-    hide: (run, planned) => commit(() => isSettled(db, run, planned) && hide(db, run, planned)),
-    decide: (run, planned) => commit(() => isSettled(db, run, planned) && decide(db, run, planned)),
+    hide: (filed, planned) => commit(() => isSettled(db, filed) && hide(db, filed.run.id, planned)),
     record: (run, ...changes) =>
       commit(() => {
         for (const change of changes) applyChange(db, run, change, now());
-        // It was erased meanwhile: its files are where they belong, and nothing else is known of them.
-        db.run`DELETE FROM sources WHERE run = ${run} AND erased = 1 AND hidden = 0`;
+        forgetErased(db, run);
       }),
-    postponeAll: (instrument, { reason, dueAt }) =>
+    found: (location) =>
       commit(() => {
+        const row = db.row<{ run: number; n: number }>`
+          SELECT run, n FROM sources WHERE location = ${location} AND (outcome IS NULL OR outcome IN ('gone', 'deleted'))
+            ORDER BY run DESC LIMIT 1`;
+        if (!row) return 'unknown';
+        if (claimed.has(row.run)) return 'claimed';
         db.run`
-          UPDATE sources SET due_at = ${dueAt}, reason = ${reason ?? null} WHERE due_at < ${dueAt} AND outcome IS NULL
-            AND (SELECT instrument FROM runs WHERE id = run) = ${instrument}`;
+          UPDATE sources SET hidden = 1, outcome = NULL, due_at = 0, missing_since = NULL WHERE run = ${row.run}
+            AND n = ${row.n}`;
+        return 'hidden';
       }),
-    retryNow: () => commit(() => void db.run`UPDATE sources SET due_at = 0 WHERE due_at > 0`),
     hasLeft: async (instrument, path) =>
       ['moved', 'deleted'].includes(
         db.value<string>`
-          SELECT outcome FROM sources JOIN runs ON runs.id = run WHERE sources.path = ${path}
-            AND instrument = ${instrument} ORDER BY run DESC LIMIT 1` ?? '',
+          SELECT outcome FROM sources JOIN runs ON runs.id = run
+            WHERE sources.path IN (${path}, ${erasedPath(instrument, path)}) AND instrument = ${instrument}
+            ORDER BY run DESC LIMIT 1` ?? '',
       ),
     hasMovedTo: async (folder) => db.exists`
       SELECT 1 FROM sources WHERE outcome = 'moved' AND moved_to > ${folder} || '/' AND moved_to < ${folder} || '0'`,
-    trouble: async () =>
+    trouble: async (instruments) =>
       parseRow(
         troubleRow,
+        // The path is of a file that has a reason. Others may wait behind it.
         db.row`
-          SELECT count(*) AS files, min(path) AS path, reason FROM sources WHERE due_at IS NOT NULL
-            AND reason IS NOT NULL HAVING count(*) > 0`,
+          SELECT count(*) AS files, min(iif(sources.reason IS NULL, NULL, sources.path)) AS path, sources.reason AS reason
+            FROM sources JOIN runs ON runs.id = run
+            WHERE sources.due_at IS NOT NULL AND (sources.reason IS NOT NULL OR sources.due_at < ${now() - LATE_MS})
+            AND outcome IS NULL AND (hidden = 1 OR ${isOf(instruments)} AND ${SETTLED})
+            HAVING count(sources.reason) > 0`,
       ),
   };
 }
 
-/** No wait is longer than an hour: if one seems to be, the clock was ahead when it was set. */
-const MAX_WAIT_MS = 2 * 3_600_000;
+/** No wait is longer than a day: if one seems to be, the clock was ahead when it was set. */
+const MAX_WAIT_MS = 2 * 86_400_000;
+
+/** A file that is due for so long waits behind one that cannot be moved or deleted. */
+const LATE_MS = 60_000;
 
 const isDue = (at: number) => part`(sources.due_at <= ${at} OR sources.due_at > ${at + MAX_WAIT_MS})`;
+
+const isOf = (instruments: readonly string[]) =>
+  part`instrument IN (SELECT value FROM json_each(${JSON.stringify(instruments)}))`;
 
 /** A run that was reopened, parked, is to be remapped from its file, or has files to attach, still needs its files. */
 const SETTLED = part`
   step = 'done' AND parked IS NULL AND NOT EXISTS (SELECT 1 FROM remaps WHERE remaps.run = runs.id)
     AND NOT EXISTS (SELECT 1 FROM attachments WHERE attachments.run = runs.id AND attachments.due_at IS NOT NULL)`;
 
-const isSettled = (db: Connection, run: number, planned: readonly PlannedSource[]): boolean =>
-  db.exists`SELECT 1 FROM runs WHERE id = ${run} AND ${SETTLED}` &&
-  planned.every(
-    ({ n }) => db.exists`
-      SELECT 1 FROM sources WHERE run = ${run} AND n = ${n} AND outcome IS NULL AND erased = 0`,
+/** As it was loaded: under `changed: revise`, the run may have taken the next version of its file. */
+const isSettled = (db: Connection, { run, files }: FiledRunFiles): boolean =>
+  db.exists`SELECT 1 FROM runs WHERE id = ${run.id} AND sha256 = ${run.sha256} AND ${SETTLED}` &&
+  files.every(
+    ({ n, sha256 }) => db.exists`
+      SELECT 1 FROM sources WHERE run = ${run.id} AND n = ${n} AND sha256 = ${sha256} AND outcome IS NULL
+        AND erased = 0`,
   );
 
 function hide(db: Connection, run: number, planned: readonly PlannedSource[]): boolean {
   for (const { n, target } of planned)
     db.run`
-      UPDATE sources SET hidden = 1, decided = NULL, target = ifnull(${target ?? null}, target) WHERE run = ${run}
-        AND n = ${n}`;
-  return true;
-}
-
-function decide(db: Connection, run: number, planned: readonly PlannedSource[]): boolean {
-  for (const { n, target } of planned)
-    db.run`
-      UPDATE sources SET decided = ${target === undefined ? 'delete' : 'move'}, target = ifnull(${target ?? null}, target)
+      UPDATE sources SET hidden = 1, decided = ${target === undefined ? 'delete' : 'move'}, target = ${target ?? null}
         WHERE run = ${run} AND n = ${n}`;
   return true;
 }
+
+/** Whether a file of this run may have its private name. */
+export const hasHidden = (db: Connection, run: number): boolean =>
+  db.exists`SELECT 1 FROM sources WHERE run = ${run} AND hidden = 1`;
 
 const text = nullable(z.string());
 const runRow = z.object({
@@ -131,24 +144,31 @@ function load(db: Connection, id: number): Awaited<ReturnType<Sources['load']>> 
       AND outcome IS NULL ORDER BY n`;
   const attempts = db.value<number>`SELECT max(attempts) FROM sources WHERE run = ${id} AND outcome IS NULL` ?? 0;
   const isBegun = db.exists`SELECT 1 FROM sources WHERE run = ${id} AND outcome IN ('moved', 'deleted')`;
-  return { run, attempts, isBegun, files: parseRows(fileRow, rows) };
+  const missingSince =
+    db.value<number>`SELECT min(missing_since) FROM sources WHERE run = ${id} AND outcome IS NULL` ?? undefined;
+  return { run, attempts, missingSince, isBegun, files: parseRows(fileRow, rows) };
 }
 
 function applyChange(db: Connection, run: number, change: SourceChange, at: number): void {
   switch (change.kind) {
     case 'sourceRestored':
       db.run`
-        UPDATE sources SET hidden = 0, decided = NULL, path = ifnull(${change.renamed?.path ?? null}, path),
+        UPDATE sources SET hidden = 0, decided = NULL, missing_since = NULL,
+          path = ifnull(${change.renamed?.path ?? null}, path),
           location = ifnull(${change.renamed?.location ?? null}, location) WHERE run = ${run} AND n = ${change.n}`;
       if (change.renamed) note(db, run, change, at);
       return;
     case 'sourceRenewed':
-      db.run`UPDATE sources SET identity = ${change.identity} WHERE run = ${run} AND n = ${change.n}`;
+      db.run`
+        UPDATE sources SET identity = ${change.identity}, ready_at = ${change.readyAt}, due_at = ${change.readyAt},
+          missing_since = NULL WHERE run = ${run} AND n = ${change.n}`;
       return;
     case 'sourcePostponed': {
       const isNew = !db.exists`SELECT 1 FROM sources WHERE run = ${run} AND reason = ${change.reason ?? ''}`;
       db.run`
-        UPDATE sources SET due_at = ${change.dueAt}, reason = ${change.reason ?? null}, attempts = attempts + 1
+        UPDATE sources SET due_at = ${change.dueAt}, reason = ifnull(${change.reason ?? null}, reason),
+          attempts = attempts + 1,
+          missing_since = iif(${Number(change.isMissing ?? false)}, ifnull(missing_since, ${at}), missing_since)
           WHERE run = ${run} AND outcome IS NULL`;
       // Once for the same reason: a full disk can last for weeks.
       if (isNew && change.reason !== undefined) note(db, run, change, at);
@@ -157,14 +177,14 @@ function applyChange(db: Connection, run: number, change: SourceChange, at: numb
     case 'sourceSettled':
       db.run`
         UPDATE sources SET outcome = ${change.outcome}, moved_to = ${change.to ?? null}, due_at = NULL, reason = NULL,
-          hidden = 0 WHERE run = ${run} AND n = ${change.n}`;
+          hidden = 0, missing_since = NULL WHERE run = ${run} AND n = ${change.n}`;
       note(db, run, change, at);
   }
 }
 
 /** What was erased leaves no names behind. */
 function note(db: Connection, run: number, { kind, ...detail }: SourceChange, at: number): void {
-  if (!db.exists`SELECT 1 FROM sources WHERE run = ${run} AND erased = 1`) addHistory(db, run, at, kind, detail);
+  if (db.exists`SELECT 1 FROM runs WHERE id = ${run} AND path <> ''`) addHistory(db, run, at, kind, detail);
 }
 
 /** A file of a filed run that is moved or deleted, or is to be. */
@@ -181,12 +201,12 @@ export const readSources = (db: Connection, run: number) =>
 
 /** Within a commit. What was settled stays so; a run that is read again may have its file elsewhere. */
 export function addSources(db: Connection, run: number, sources: readonly NewSource[]): void {
-  for (const [index, { path, location, sha256, identity }] of sources.entries())
+  for (const [index, { path, location, sha256, identity, readyAt }] of sources.entries())
     db.run`
-      INSERT INTO sources (run, n, path, location, sha256, identity)
-        VALUES (${run}, ${index + 1}, ${path}, ${location}, ${sha256}, ${identity}) ON CONFLICT (run, n) DO UPDATE
-        SET path = excluded.path, location = excluded.location, identity = excluded.identity WHERE outcome IS NULL
-        AND hidden = 0`;
+      INSERT INTO sources (run, n, path, location, sha256, identity, ready_at)
+        VALUES (${run}, ${index + 1}, ${path}, ${location}, ${sha256}, ${identity}, ${readyAt})
+        ON CONFLICT (run, n) DO UPDATE SET path = excluded.path, location = excluded.location,
+        identity = excluded.identity, ready_at = excluded.ready_at WHERE outcome IS NULL AND hidden = 0`;
 }
 
 /** Within a commit. The run takes the next version of its file, which is to be moved or deleted in its turn. */
@@ -204,6 +224,19 @@ export function passSources(db: Connection, from: number, to: number): void {
 
 /** Within a commit. Names of files that may have their private names are kept until these are put back. */
 export function eraseSources(db: Connection, run: number): void {
-  db.run`DELETE FROM sources WHERE run = ${run} AND hidden = 0`;
   db.run`UPDATE sources SET erased = 1, reason = NULL, due_at = NULL WHERE run = ${run}`;
+  forgetErased(db, run);
+}
+
+/** Of a file that was moved or deleted, only that is kept: the next one at its path is another file. */
+function forgetErased(db: Connection, run: number): void {
+  const rows = db.rows<{ n: number; path: string; instrument: string; outcome: string | null }>`
+    SELECT n, sources.path AS path, instrument, outcome FROM sources JOIN runs ON runs.id = run WHERE run = ${run}
+      AND erased = 1 AND hidden = 0 AND location <> ''`;
+  for (const { n, path, instrument, outcome } of rows)
+    if (outcome === 'moved' || outcome === 'deleted')
+      db.run`
+        UPDATE sources SET path = ${erasedPath(instrument, path)}, location = '', sha256 = '', identity = '',
+          target = NULL, moved_to = NULL WHERE run = ${run} AND n = ${n}`;
+    else db.run`DELETE FROM sources WHERE run = ${run} AND n = ${n}`;
 }

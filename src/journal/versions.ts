@@ -6,7 +6,7 @@ import { replaceAttachments, toFile } from './attachments.js';
 import { addHistory, type Connection } from './database.js';
 import { putDraft, replaceDraft, storeDraft } from './drafts.js';
 import { type Comparison, compareShape, heldReason, recordShape } from './drift.js';
-import { replaceSources } from './sources.js';
+import { hasHidden, replaceSources } from './sources.js';
 import type { Store } from './store.js';
 
 /**
@@ -62,9 +62,9 @@ export const hasVersion = (db: Connection, instrument: string, sha256: string): 
     SELECT 1 FROM versions JOIN runs ON runs.id = run WHERE versions.sha256 = ${sha256} AND instrument = ${instrument}
       AND experiment IS NOT NULL AND unread IS NULL`;
 
-/** Its delivery has begun with the version before, or must find out first what a creation did. */
-export const isBusy = ({ claimed }: Store, { id, step, parked }: PathRun): boolean =>
-  claimed.has(id) || (step === 'creating' && parked !== 'ignored');
+/** Its delivery has begun with the version before, or must find out what a creation did, or its file is being moved. */
+export const isBusy = ({ claimed, db }: Store, { id, step, parked }: PathRun): boolean =>
+  claimed.has(id) || (step === 'creating' && parked !== 'ignored') || hasHidden(db, id);
 
 /** From now on, other bytes at this path are versions of this run. */
 export function claimPath(db: Connection, instrument: string, path: string, run: number): void {

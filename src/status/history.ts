@@ -107,7 +107,7 @@ const SOURCE_OUTCOMES: Readonly<Record<string, string>> = {
   deleted: 'File deleted, after everything was read back from the notebook',
   gone: 'File neither moved nor deleted: it is no longer there',
   changed: 'File neither moved nor deleted: it has other content than what was filed',
-  kept: 'File stays where it is, as the configuration now says',
+  kept: 'File stays where it is: the configuration, or another file of the run, has changed',
 };
 
 const listComments = (comments: Detail['comments']): string =>

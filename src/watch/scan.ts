@@ -5,7 +5,7 @@ import { entriesOf, type FolderEntry, statAll } from '../disk.js';
 import { systemCode } from '../errors.js';
 import type { FoundFile } from '../model.js';
 import { folderIdentity, isAbsent, reasonOf, stampOf } from './identify.js';
-import type { Matcher } from './match.js';
+import { type Matcher, PRIVATE_PREFIX } from './match.js';
 
 /** Maximum number of files in one batch. The listing pauses while the receiver processes a batch. */
 const BATCH = 500;
@@ -66,6 +66,8 @@ export interface ListOptions {
   readonly enter?: (folder: Folder) => Promise<boolean>;
   /** Called for each file that matches no glob. */
   readonly unmatched?: ((path: string) => void) | undefined;
+  /** Called for each file with a private name. */
+  readonly hidden?: ((location: string | Buffer) => void) | undefined;
 }
 
 /**
@@ -73,7 +75,7 @@ export interface ListOptions {
  * Follows linked files but not linked folders: those can form cycles or lead to the whole disk.
  */
 export async function* list(root: string, options: ListOptions): AsyncGenerator<FoundFile[], Listing> {
-  const { matcher, signal, under = '', enter, unmatched } = options;
+  const { matcher, signal, under = '', enter, unmatched, hidden } = options;
   const path = under === '' ? root : `${root}/${under}`;
   const folders: Candidate[] = [{ path, location: options.location ?? path, relative: under }];
   const unread: Unread[] = [];
@@ -106,7 +108,7 @@ export async function* list(root: string, options: ListOptions): AsyncGenerator<
       empty &&= entries.length === 0;
       names += entries.length;
       for (const entry of entries) {
-        sortEntry(folder, toEntry(entry), matcher, { candidates, folders, unmatched });
+        sortEntry(folder, toEntry(entry), matcher, { candidates, folders, unmatched, hidden });
         if (candidates.length >= BATCH) await statCollected();
         if (batch.length < BATCH) continue;
         yield batch.slice(0, BATCH);
@@ -160,6 +162,7 @@ function sortEntry(
     readonly candidates: Candidate[];
     readonly folders: Candidate[];
     readonly unmatched: ListOptions['unmatched'];
+    readonly hidden: ListOptions['hidden'];
   },
 ): void {
   const relative = folder.relative === '' ? entry.name : `${folder.relative}/${entry.name}`;
@@ -168,6 +171,8 @@ function sortEntry(
   const isLink = entry.kind === 'link' && (matcher.takes(relative) || !matcher.prunes(relative));
   if (!isFile && !isFolder && !isLink) {
     if (entry.kind === 'file' && matcher.misses(relative)) into.unmatched?.(`${folder.path}/${entry.name}`);
+    if (entry.name.startsWith(PRIVATE_PREFIX) && entry.kind === 'file')
+      into.hidden?.(locationOf(folder.location, entry));
     return;
   }
   const location = locationOf(folder.location, entry);

@@ -2,43 +2,76 @@ import { constants } from 'node:fs';
 import { access, lstat, mkdir, realpath, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { systemCode } from '../errors.js';
-import { DisposalError, display, explaining, folderOf, inFolder, syncFolder } from './dispose.js';
+import { type FolderMemory, missingMount, mountOf } from '../mounts.js';
+import { DisposalError, display, explaining, folderOf, syncFolder } from './disk.js';
+import { giveAccess } from './dispose.js';
 import { isAbsent } from './identify.js';
 
 interface TargetRules {
+  /** The folder that the files come from. */
+  readonly watch: string;
   /** All watched folders. */
   readonly watched: readonly string[];
+  readonly memory: FolderMemory;
   /** Whether files were moved there before. */
   wasUsed(): Promise<boolean>;
 }
 
 /** Throws unless files can be moved to this folder. Creates it if only the folder itself is missing. */
-export function prepareTarget(folder: string, { watched, wasUsed }: TargetRules): Promise<void> {
+export function prepareTarget(folder: string, { watch, watched, memory, wasUsed }: TargetRules): Promise<void> {
   return explaining(`move files to ${folder}`, async () => {
+    if ((await checkTarget(folder, watched, memory)) === 'absent') {
+      await create(folder, watch, await wasUsed());
+      await checkTarget(folder, watched, memory);
+    }
+    // Durable before the first file is moved: what is moved beneath a share is hidden once that is mounted.
+    const { point } = mountOf(folder);
+    if ((await memory.lastSeen(folder))?.point !== point) await memory.see(folder, { point, isEmpty: false });
+  });
+}
+
+/** Throws if files cannot be moved to this folder. It may still have to be created. */
+export function checkTarget(
+  folder: string,
+  watched: readonly string[],
+  memory?: FolderMemory,
+): Promise<'present' | 'absent'> {
+  return explaining(`move files to ${folder}`, async () => {
+    const unmounted = await missingMount(folder, memory);
+    if (unmounted !== undefined)
+      throw new DisposalError('folder', `cannot move files to ${folder}: nothing is mounted at ${unmounted}`, {
+        hint: 'mount the disk or share, or choose another folder in `source`',
+      });
     const there = await statOrAbsent(folder);
     if (there && !there.isDirectory())
       throw new DisposalError('folder', `cannot move files to ${folder}: it is a file, not a folder`, {
         hint: 'rename the file, or choose another folder in `source`',
       });
-    if (!there) await create(folder, await wasUsed());
-    await access(folder, constants.W_OK | constants.X_OK);
-    await refuseWatched(folder, watched);
+    const above = dirname(folder);
+    if (!there && (await statOrAbsent(above))?.isDirectory() !== true)
+      throw new DisposalError('folder', `cannot move files to ${folder}: the folder ${above} does not exist`, {
+        hint: 'create it, mount its share, or choose another folder in `source`',
+      });
+    await refuseWatched(there ? folder : above, watched);
+    await access(there ? folder : above, constants.W_OK | constants.X_OK);
+    return there ? 'present' : 'absent';
   });
 }
 
-async function create(folder: string, wasUsed: boolean): Promise<void> {
-  const above = dirname(folder);
-  // An unmounted share must not be replaced by a new folder on the disk below it.
+async function create(folder: string, watch: string, wasUsed: boolean): Promise<void> {
   if (wasUsed)
     throw new DisposalError('folder', `cannot move files to ${folder}: it no longer exists`, {
       hint: 'if it is on a share, mount that; otherwise create the folder',
     });
-  if ((await statOrAbsent(above))?.isDirectory() !== true)
-    throw new DisposalError('folder', `cannot move files to ${folder}: the folder ${above} does not exist`, {
-      hint: 'create it, mount its share, or choose another folder in `source`',
-    });
-  await mkdir(folder).catch(ignoreExisting);
-  await syncFolder(Buffer.from(above));
+  await mkdirLike(Buffer.from(folder), Buffer.from(watch));
+}
+
+/** Whether the folder that a file was moved to, or one above it, has everything mounted that it had then. */
+export async function isTargetThere(target: Buffer, memory: FolderMemory): Promise<boolean> {
+  for (let folder = dirname(display(target)); ; folder = dirname(folder)) {
+    if (await memory.lastSeen(folder)) return (await missingMount(folder, memory)) === undefined;
+    if (folder === dirname(folder)) return false;
+  }
 }
 
 /** The configuration was compared by name. Links and bind mounts give a folder several names. */
@@ -65,23 +98,30 @@ async function statOrAbsent(path: string) {
   }
 }
 
-/** Creates the folders between the target folder and a file in it. */
-export function createFolders(root: Buffer, target: Buffer): Promise<void> {
+/** Creates the folders between the target folder and a file in it, for those who can use the watched ones. */
+export function createFolders(root: Buffer, target: Buffer, watch: Buffer): Promise<void> {
   const folder = folderOf(target);
   return explaining(`create the folder ${display(folder)}`, async () => {
     if (folder.length <= root.length) return;
-    await createFolders(root, folder);
-    await mkdir(folder).catch(ignoreExisting);
+    await createFolders(root, folder, watch);
+    await mkdirLike(folder, Buffer.concat([watch, folder.subarray(root.length)]));
     // A link could lead into a watched folder.
     if (!(await lstat(folder)).isDirectory())
       throw new DisposalError('file', `cannot create the folder ${display(folder)}: it is a file or a link`, {
         hint: 'rename that',
       });
-    await syncFolder(folderOf(inFolder(folder, '.')));
-    await syncFolder(folderOf(folder));
   });
 }
 
-function ignoreExisting(error: unknown): void {
-  if (systemCode(error) !== 'EEXIST') throw error;
+/** The service creates files for itself alone (UMask), but people must reach what is moved. */
+async function mkdirLike(folder: Buffer, model: Buffer): Promise<void> {
+  try {
+    await mkdir(folder);
+  } catch (error) {
+    if (systemCode(error) !== 'EEXIST') throw error;
+    return;
+  }
+  await giveAccess(folder, await stat(model));
+  await syncFolder(folder);
+  await syncFolder(folderOf(folder));
 }

@@ -59,6 +59,8 @@ export interface WatcherDeps {
   readonly memory: FolderMemory;
   /** Whether a file that matches no glob belongs to another instrument or to none. */
   isOthers(path: string): boolean;
+  /** Called for each file that a scan finds under a private name, see `dispose.ts`. */
+  readonly hidden?: ((location: string | Buffer) => void) | undefined;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -202,13 +204,14 @@ function createScan(context: WatchContext, poll: InstrumentConfig['poll']): () =
 
 /** Lists the whole folder, watches all folders in it and hands over the files. */
 async function listAll(
-  { root, matcher, watches, signal, clock, found, isOthers }: WatchContext,
+  { root, matcher, watches, signal, clock, found, hidden, isOthers }: WatchContext,
   report: FolderReport,
 ): Promise<{ listing: Listing; unmatched: Unmatched; tookMs: number }> {
   const unmatched = new Map();
   const listing = list(root, {
     matcher,
     signal,
+    hidden,
     enter: async (folder) => {
       await watches.add(folder);
       return true;

@@ -202,21 +202,7 @@ test('a mistake in an included file stops only its own instruments', () => {
   expect(printed(config).join('\n')).toMatch(/labfeed\.yaml:2:10: include: the file .*gone\.yaml does not exist/);
 });
 
-test('values that are not supported yet are refused', () => {
-  const config = load(`${NOTEBOOK}instruments:
-  a: { watch: ., changed: revise }
-  b: { watch: ., run: growing }
-  c: { watch: ., attach: auto, drift: off }
-  d: { watch: ., source: delete }
-  e: { watch: ., source: { move: filed } }
-`);
-  const stopped = config.problems.map(({ stops }) => typeof stops === 'object' && stops.instrument);
-  expect(stopped.toSorted()).toEqual(['d', 'e']);
-});
-
 test('files are kept, deleted or moved to a folder that no instrument watches', () => {
-  vi.stubEnv('LABFEED_EXPERIMENTAL', 'source');
-  onTestFinished(() => void vi.unstubAllEnvs());
   const load1 = (written: string) =>
     load(`${NOTEBOOK}instruments:\n  a: { watch: data/a, source: ${written} }\n  b: { watch: data/b }\n`);
   expect(load1('delete').instruments[0]?.source).toBe('delete');

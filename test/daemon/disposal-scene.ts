@@ -1,9 +1,18 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from '@photostructure/sqlite';
 import { onTestFinished } from 'vitest';
 import type { Instrument } from '../../src/config/load.js';
-import { type DisposalContext, disposeOfRun, restoreRun } from '../../src/daemon/disposal.js';
+import { type DisposalContext, disposeOfRun, restoreFound, restoreRun } from '../../src/daemon/disposal.js';
 import { sourcesOf } from '../../src/daemon/sources.js';
 import { migrate } from '../../src/journal/database.js';
 import { createJournal } from '../../src/journal/journal.js';
@@ -26,20 +35,27 @@ const DONE: RunChange[] = [
 
 export type Source = Instrument['source'];
 
+const MATCHING = { files: ['**/*'], ignore: [] };
+
+const UNCHANGED_MS = 600_000;
+
 interface SceneOptions {
   /** The files of one filed run, by their names in the watched folder, with their content. */
   readonly files?: Readonly<Record<string, string | Buffer>>;
   /** Not in the temporary folder, if given. */
   readonly target?: string;
   readonly source?: Source;
+  /** A folder on another device, to which `data` leads as to a share that is mounted. */
+  readonly share?: string | undefined;
 }
 
 /** A filed run in a folder `data`, and a folder `done` for its files. */
-export async function setUp({ files = { 'a.csv': 'filed' }, target, source }: SceneOptions = {}) {
+export async function setUp({ files = { 'a.csv': 'filed' }, target, source, share }: SceneOptions = {}) {
   installFaults();
   const folder = tempFolder();
   const [data, done] = [join(folder, 'data'), target ?? join(folder, 'done')];
-  mkdirSync(data);
+  if (share === undefined) mkdirSync(data);
+  else symlinkSync(share, data);
   const clock = manualClock();
   // In memory: hundreds are created.
   const database = new DatabaseSync(':memory:');
@@ -52,8 +68,8 @@ export async function setUp({ files = { 'a.csv': 'filed' }, target, source }: Sc
   });
   const run = folderRun(data, files);
   const moving: Source = source ?? { move: done };
-  const instrument = { name: 'balance', watch: data, source: moving, run: 'file', ready: { quiet: 10 } } as unknown;
-  const sources = sourcesOf(instrument as Instrument, run.file);
+  const instrument = { name: 'balance', watch: data, source: moving, run: 'file', ...MATCHING } as unknown;
+  const sources = sourcesOf(instrument as Instrument, run.file, 0);
   const { run: id } = await journal.outbox.add(
     { ...newRun('x', { sources }), file: run.file },
     { draft: someDraft('x') },
@@ -61,31 +77,31 @@ export async function setUp({ files = { 'a.csv': 'filed' }, target, source }: Sc
   await journal.outbox.record(id, ...DONE);
   const state = {
     source: moving,
-    folder: 'present' as 'present' | 'missing',
+    watch: data,
+    folder: 'present' as 'present' | 'missing' | 'unknown',
     waiting: false,
     proof: undefined as Error | undefined,
-    rescans: 0,
+    proofs: 0,
+    instruments: ['balance'],
     runKind: 'file' as Instrument['run'],
   };
 
   const contextOf = (signal: AbortSignal): DisposalContext => ({
-    config: { claims: [{ watch: data }] } as unknown as DisposalContext['config'],
-    journal: { outbox: { id: journal.outbox.id, sources: inSteps(journal.outbox.sources) } },
-    instruments: [
-      {
-        usable: { ...(instrument as Instrument), source: state.source, run: state.runKind },
-        activity: {
-          isPresent: () => state.folder === 'present',
-          waiting: { has: () => state.waiting },
-        } as unknown as DisposalContext['instruments'][number]['activity'],
-      },
-    ],
+    config: { claims: [{ name: 'balance', watch: data, ...MATCHING }] } as unknown as DisposalContext['config'],
+    journal: { outbox: { id: journal.outbox.id, sources: inSteps(journal.outbox.sources) }, intake: journal.intake },
+    instruments: state.instruments.map((name) => ({
+      usable: { ...(instrument as Instrument), name, watch: state.watch, source: state.source, run: state.runKind },
+      activity: {
+        isPresent: () => state.folder === 'present',
+        live: () => ({ folder: { state: state.folder } }),
+        waiting: { has: () => state.waiting },
+      } as unknown as DisposalContext['instruments'][number]['activity'],
+    })),
     async prove() {
+      state.proofs += 1;
       if (state.proof) throw state.proof;
     },
-    async rescan() {
-      state.rescans += 1;
-    },
+    unchangedMs: UNCHANGED_MS,
     signal,
     clock,
     log: silentLog(),
@@ -118,12 +134,26 @@ export async function setUp({ files = { 'a.csv': 'filed' }, target, source }: Sc
     async restart() {
       const { sources: own } = journal.outbox;
       for (const one of await own.claimHidden(clock.now())) {
-        await restoreRun(await own.load(one), contextOf(new AbortController().signal));
-        await own.release(one);
+        try {
+          await restoreRun(await own.load(one), contextOf(new AbortController().signal));
+        } finally {
+          await own.release(one);
+        }
       }
     },
-    /** Back-off and quiet periods are over. */
-    wait: () => clock.advance(3_700_000),
+    /** As if its share were not mounted: an empty folder. Returns what mounts it again. */
+    unmount() {
+      rmSync(data);
+      mkdirSync(data);
+      return () => {
+        rmSync(data, { recursive: true });
+        symlinkSync(share ?? '', data);
+      };
+    },
+    /** What it does after a scan has found this file. */
+    found: (name: string) => restoreFound(Buffer.from(join(data, name)), contextOf(new AbortController().signal)),
+    /** Back-off and the time without a change are over. */
+    wait: (ms = 3_700_000) => clock.advance(ms),
     outcomes: async () => (await files_()).map(({ outcome, reason }) => outcome ?? reason?.split('\n')[0]),
     movedTo: async () => (await files_()).map(({ movedTo }) => movedTo),
     inData: () => listed(data),
@@ -134,7 +164,7 @@ export async function setUp({ files = { 'a.csv': 'filed' }, target, source }: Sc
 
 /** A crash can come before and after each record. */
 function inSteps(sources: Sources): Sources {
-  const wrapped = (['hide', 'decide', 'record', 'postponeAll'] as const).map((name) => [
+  const wrapped = (['hide', 'record'] as const).map((name) => [
     name,
     async (...args: never[]) => {
       step();
@@ -147,7 +177,7 @@ function inSteps(sources: Sources): Sources {
 }
 
 /** Names below a folder, without folders. Bytes that are not UTF-8 as Latin-1. */
-export function listed(folder: string): string[] {
+function listed(folder: string): string[] {
   if (!existsSync(folder)) return [];
   const entries = readdirSync(folder, { recursive: true, withFileTypes: true, encoding: 'latin1' });
   const files = entries.filter((entry) => !entry.isDirectory());

@@ -1,4 +1,5 @@
 import {
+  appendFileSync,
   chmodSync,
   existsSync,
   linkSync,
@@ -15,7 +16,9 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { LabfeedError, NotebookError } from '../../src/errors.js';
+import { NotebookError } from '../../src/errors.js';
+import { DisposalError } from '../../src/watch/disk.js';
+import { stampOf } from '../../src/watch/identify.js';
 import { faults, resetFaults } from '../support/disk-faults.js';
 import { setUp } from './disposal-scene.js';
 
@@ -79,11 +82,14 @@ test.each([
 test('a name that is taken at the target just before the move is not overwritten', async () => {
   const scene = await setUp();
   faults.meanwhile = (call, path) => {
-    if (call === 'link' && path.includes('.labfeed-')) {
+    if (call === 'link' && path.endsWith('-1')) {
       faults.meanwhile = () => undefined;
       writeFileSync(join(scene.done, 'a.csv'), 'theirs');
     }
   };
+  await scene.act();
+  expect([scene.inData(), scene.inDone()]).toEqual([['a.csv'], ['a.csv']]);
+  scene.wait();
   await scene.act();
   expect(scene.inDone()).toEqual(['a (2).csv', 'a.csv']);
   expect(readFileSync(join(scene.done, 'a.csv'), 'utf8')).toBe('theirs');
@@ -93,7 +99,7 @@ test('a name that is taken at the target just before the move is not overwritten
 test('a file whose name is not UTF-8 is moved under its own bytes', async () => {
   const scene = await setUp({ files: { 'caf\u00e9.csv': 'filed' } });
   await scene.act();
-  expect(readdirSync(scene.done, 'latin1')).toEqual(['caf\u00e9.csv']);
+  expect(scene.inDone()).toEqual(['caf\u00e9.csv']);
   expect([scene.inData(), await scene.movedTo()]).toEqual([[], [join(scene.done, 'caf\\xE9.csv')]]);
 });
 
@@ -101,59 +107,145 @@ test('a file that was written to stays, with its new content', async () => {
   const scene = await setUp();
   writeFileSync(join(scene.data, 'a.csv'), 'filed, and more');
   await scene.act();
+  scene.wait();
+  await scene.act();
   expect(scene.read('data/a.csv')).toBe('filed, and more');
   expect([scene.inData(), await scene.outcomes()]).toEqual([['a.csv'], ['changed']]);
 });
 
-test('a file that is written to while it is hashed or copied is not deleted', async () => {
-  for (const source of ['delete', { move: join(otherFileSystem() ?? '/', 'done') }] as const) {
-    const scene = await setUp({ source });
-    // Between hashing and the decision, through a handle that a program still has.
-    let opened = 0;
-    faults.meanwhile = (call, path) => {
-      if (call === 'open' && path.includes('.labfeed-') && ++opened === 2) writeFileSync(path, 'more bytes');
-      if (call === 'lstat' && opened === 1 && source === 'delete' && path.includes('.labfeed-')) {
-        opened = 2;
-        writeFileSync(path, 'more bytes');
-      }
-    };
-    await scene.act();
-    expect(scene.read('data/a.csv')).toBe('more bytes');
-    faults.meanwhile = () => undefined;
-    scene.wait();
-    await scene.act();
-    expect(await scene.outcomes()).toEqual(['changed']);
-  }
+test('a file whose time was kept while its content changed stays', async () => {
+  const scene = await setUp();
+  const { atimeMs, mtimeMs } = statSync(join(scene.data, 'a.csv'));
+  utimesSync(join(scene.data, 'a.csv'), atimeMs / 1000, Math.floor(mtimeMs / 1000));
+  await scene.act();
+  writeFileSync(join(scene.data, 'a.csv'), 'FILED');
+  utimesSync(join(scene.data, 'a.csv'), atimeMs / 1000, Math.floor(mtimeMs / 1000));
+  scene.wait();
+  await scene.act();
+  expect([scene.read('data/a.csv'), await scene.outcomes()]).toEqual(['FILED', ['changed']]);
 });
 
-test('if one of several files was written to, none is moved', async () => {
+describe('bytes that a program adds through a handle that it keeps open', () => {
+  const append = (path: string): void => appendFileSync(path, ', and more');
+
+  test.each([
+    ['before a link to the target is made', 'link', '-a.csv', false],
+    ['before the file gets its name at the target', 'link', '-1', false],
+    ['after that', 'unlink', '-1', false],
+    ['before the copy is made', 'open', '-1', true],
+    ['before the copy gets its name', 'link', '-1', true],
+    ['after the copy has its name', 'unlink', '-1', true],
+  ])(
+    '%s do not leave: the file has its name again, and only filed bytes are at the target',
+    async (_, at, name, isCopied) => {
+      const scene = await setUp();
+      const handle = join(scene.folder, 'handle');
+      let isWritten = false;
+      if (isCopied) faults.fail = (call, path) => (call === 'link' && path.endsWith('-a.csv') ? 'EXDEV' : undefined);
+      faults.meanwhile = (call, path) => {
+        if (call !== at || !path.endsWith(name) || !path.includes('.labfeed-') || isWritten) return;
+        if (!existsSync(hiddenIn(scene.data))) return;
+        isWritten = true;
+        append(hiddenIn(scene.data));
+        if (isCopied) resetFaults();
+      };
+      await scene.act();
+      expect([isWritten, existsSync(handle)]).toEqual([true, false]);
+      expect([scene.inData(), scene.read('data/a.csv')]).toEqual([['a.csv'], 'filed, and more']);
+      for (const one of scene.inDone()) expect(readFileSync(join(scene.done, one), 'utf8')).toBe('filed');
+      expect(statSync(join(scene.data, 'a.csv')).nlink).toBe(1);
+      expect(await scene.outcomes()).toEqual([undefined]);
+      resetFaults();
+      for (let n = 0; n < 2; n++) {
+        scene.wait();
+        await scene.act();
+      }
+      expect([scene.read('data/a.csv'), await scene.outcomes()]).toEqual(['filed, and more', ['changed']]);
+    },
+  );
+
+  test('after the copy was compared keep the copy from getting its name', async () => {
+    const scene = await setUp();
+    let copied = 0;
+    faults.fail = (call, path) => (call === 'link' && path.endsWith('-a.csv') && copied < 2 ? 'EXDEV' : undefined);
+    faults.meanwhile = (call, path) => {
+      // It is opened to be written, and then to be compared.
+      if (call === 'open' && path.endsWith('-1') && ++copied === 2) append(hiddenIn(scene.data));
+    };
+    await scene.act();
+    expect([copied, scene.read('data/a.csv'), scene.inDone()]).toEqual([2, 'filed, and more', []]);
+  });
+
+  test('are not deleted', async () => {
+    const scene = await setUp({ source: 'delete' });
+    let opened = 0;
+    faults.meanwhile = (call, path) => {
+      // The state is looked at before and after hashing, and once more before the deletion.
+      if (call === 'open' && path.endsWith('-a.csv') && ++opened === 4) append(path);
+    };
+    await scene.act();
+    expect([opened >= 4, scene.read('data/a.csv')]).toEqual([true, 'filed, and more']);
+  });
+});
+
+const hiddenIn = (folder: string): string => join(folder, privateNames(folder)[0] ?? 'none');
+
+test('if one of several files was written to, none is moved, and only that one is called changed', async () => {
   const scene = await setUp({ files: { 'r/a.csv': 'one', 'r/b.csv': 'two' } });
   writeFileSync(join(scene.data, 'r/b.csv'), 'other');
   await scene.act();
-  expect([scene.inData(), scene.inDone()]).toEqual([['r/a.csv', 'r/b.csv'], []]);
-  expect(await scene.outcomes()).toEqual(['changed', 'changed']);
-});
-
-test('another file with the same content has to be quiet for a while before it is moved', async () => {
-  const scene = await setUp();
-  writeFileSync(join(scene.data, 'b'), 'filed');
-  renameSync(join(scene.data, 'b'), join(scene.data, 'a.csv'));
-  await scene.act();
-  expect([scene.inData(), await scene.outcomes()]).toEqual([['a.csv'], [undefined]]);
-  expect(await scene.act()).toEqual([]);
   scene.wait();
   await scene.act();
-  expect([scene.inData(), await scene.outcomes()]).toEqual([[], ['moved']]);
+  expect([scene.inData(), scene.inDone()]).toEqual([['r/a.csv', 'r/b.csv'], []]);
+  expect(await scene.outcomes()).toEqual(['kept', 'changed']);
 });
 
-test('a file that seems to be another one each time stays, and people get to know it', async () => {
+test('a file that was touched has to stay unchanged for a while before it is moved, without a reason for people', async () => {
   const scene = await setUp();
   for (let n = 1; n <= 6; n++) {
     utimesSync(join(scene.data, 'a.csv'), n, n);
     await scene.act();
-    expect(await scene.outcomes()).toEqual([n < 6 ? undefined : expect.stringContaining('is another one each time')]);
-    scene.wait();
+    expect([scene.inData(), await scene.outcomes()]).toEqual([['a.csv'], [undefined]]);
+    scene.wait(599_000);
+    expect(await scene.act()).toEqual([]);
+    scene.wait(1000);
   }
+  await scene.act();
+  expect([scene.inData(), await scene.outcomes()]).toEqual([[], ['moved']]);
+});
+
+test('a file with the same content, time and size is not called another one, whatever its inode and device', async () => {
+  const scene = await setUp();
+  const { atime, mtime } = statSync(join(scene.data, 'a.csv'));
+  utimesSync(join(scene.data, 'a.csv'), atime, mtime);
+  await scene.act();
+  scene.wait();
+  writeFileSync(join(scene.data, 'b'), 'filed');
+  utimesSync(join(scene.data, 'b'), atime, mtime);
+  renameSync(join(scene.data, 'b'), join(scene.data, 'a.csv'));
+  await scene.act();
+  expect([scene.inData(), await scene.outcomes()]).toEqual([[], ['moved']]);
+});
+
+describe('a file that is added to a run of several files', () => {
+  test.each([
+    ['in its folder', { folder: '*' }, { 'r/a.csv': 'one', 'r/b.csv': 'two' }, 'r/late.csv'],
+    ['of its stem', { join: ['{stem}.csv', '{stem}.xml'] }, { 'a.csv': 'one', 'a.xml': 'two' }, 'a.csv'],
+  ] as const)('%s keeps all of it where it is', async (_, runKind, files, late) => {
+    const scene = await setUp({ files });
+    scene.state.runKind = runKind as unknown as typeof scene.state.runKind;
+    faults.meanwhile = (call, path) => {
+      if (call !== 'open' || !path.endsWith('-a.csv')) return;
+      faults.meanwhile = () => undefined;
+      writeFileSync(join(scene.data, late), 'late');
+    };
+    await scene.act();
+    expect(scene.inDone()).toEqual([]);
+    expect(scene.inData().filter((name) => name.includes('.labfeed-'))).toEqual([]);
+    expect(scene.inData()).toHaveLength(3);
+    expect(scene.read(`data/${late}`)).toBe('late');
+    expect(await scene.outcomes()).toEqual([undefined, undefined]);
+  });
 });
 
 test('a run that is being written to again is left alone', async () => {
@@ -163,44 +255,196 @@ test('a run that is being written to again is left alone', async () => {
   expect([scene.inData(), await scene.outcomes()]).toEqual([['a.csv'], [undefined]]);
 });
 
+/** Dies once the file has its private name. */
+async function dieHidden(scene: Awaited<ReturnType<typeof setUp>>): Promise<string> {
+  faults.meanwhile = (call, path) => {
+    if (call === 'open' && path.endsWith('-a.csv')) faults.stepsLeft = 0;
+  };
+  await scene.act().catch(() => undefined);
+  resetFaults();
+  const [name = ''] = privateNames(scene.data);
+  expect(name).toMatch(/^\.labfeed-[0-9a-f]+-a\.csv$/);
+  return name;
+}
+
 describe('a file that is not there', () => {
-  test('is gone only if its folder is', async () => {
-    const scene = await setUp();
-    rmSync(join(scene.data, 'a.csv'));
-    scene.state.folder = 'missing';
-    await scene.act();
-    expect(await scene.outcomes()).toEqual([undefined]);
-    scene.state.folder = 'present';
-    scene.wait();
-    await scene.act();
-    expect([await scene.outcomes(), scene.state.rescans]).toEqual([['gone'], 2]);
+  test('is gone if its folder is on the same disk as before, even if a part of the path was removed', async () => {
+    for (const [name, removed] of [
+      ['a.csv', 'a.csv'],
+      ['sub/a.csv', 'sub'],
+    ] as const) {
+      const scene = await setUp({ files: { [name]: 'filed' } });
+      rmSync(join(scene.data, removed), { recursive: true });
+      await scene.act();
+      expect(await scene.outcomes()).toEqual(['gone']);
+    }
   });
 
-  test('may be hidden on a share that is away: it is put back when that returns', async () => {
+  test('is not called gone while its folder is missing or was not scanned yet, however long that takes', async () => {
+    for (const hidden of [false, true]) {
+      const scene = await setUp();
+      if (hidden) await dieHidden(scene);
+      for (const name of scene.inData()) rmSync(join(scene.data, name));
+      scene.state.folder = 'unknown';
+      await scene.act();
+      expect(await scene.outcomes()).toEqual([undefined]);
+      scene.state.folder = 'missing';
+      for (let day = 0; day < 3; day++) {
+        scene.wait(86_400_000);
+        await scene.act();
+        expect(await scene.outcomes()).toEqual([expect.stringContaining('its folder is missing')]);
+      }
+      scene.state.folder = 'present';
+      scene.wait();
+      await scene.act();
+      expect(await scene.outcomes()).toEqual(['gone']);
+    }
+  });
+
+  test('may be on a share that is not mounted: people know, it is looked for, and gone only after a day', async () => {
+    const share = otherFileSystem();
+    if (share === undefined) return;
+    const scene = await setUp({ share });
+    const mount = scene.unmount();
+    await scene.act();
+    expect(await scene.outcomes()).toEqual([expect.stringContaining('its folder is on another disk than before')]);
+    expect(await scene.journal.outbox.sources.trouble(['balance'])).toMatchObject({ files: 1 });
+    scene.wait();
+    await scene.act();
+    mount();
+    scene.wait();
+    await scene.act();
+    expect([scene.inData(), await scene.outcomes()]).toEqual([[], ['moved']]);
+
+    const removed = await setUp({ share });
+    removed.unmount();
+    for (let hour = 0; hour <= 25; hour++) {
+      await removed.act();
+      expect((await removed.outcomes())[0] === 'gone', `hour ${hour}`).toBe(hour >= 24);
+      removed.wait(3_600_000);
+    }
+  });
+
+  test.each(['delete', 'move'])(
+    'may be hidden on a share that is not mounted after a crash: it gets its name when that returns (%s)',
+    async (kind) => {
+      const share = otherFileSystem();
+      if (share === undefined) return;
+      const scene = await setUp({ share, ...(kind === 'delete' && { source: 'delete' }) });
+      await dieHidden(scene);
+      const mount = scene.unmount();
+      for (let n = 0; n < 3; n++) {
+        await scene.restart();
+        expect(await scene.outcomes()).toEqual([expect.stringContaining('its folder is on another disk')]);
+        // Whatever instruments are configured.
+        expect(await scene.journal.outbox.sources.trouble([])).toMatchObject({ files: 1 });
+        scene.wait();
+      }
+      mount();
+      await scene.restart();
+      expect(scene.inData()).toEqual(['a.csv']);
+      await scene.act();
+      expect(await scene.outcomes()).toEqual([kind === 'delete' ? 'deleted' : 'moved']);
+    },
+  );
+
+  test('and was taken for deleted gets its name as soon as a scan finds its private one', async () => {
     const scene = await setUp({ source: 'delete' });
-    const [file] = [join(scene.data, 'a.csv')];
-    // The process is killed after the decision, before the deletion.
-    faults.fail = (call, path) => (call === 'unlink' && path.includes('.labfeed-') ? 'EIO' : undefined);
-    faults.meanwhile = (call) => {
-      if (call === 'link') faults.stepsLeft = 0;
-    };
-    await scene.act().catch(() => undefined);
-    expect(privateNames(scene.data)).toHaveLength(1);
-    resetFaults();
-    scene.state.folder = 'missing';
+    const name = await dieHidden(scene);
+    // The mount point of a bind mount has the same device.
     renameSync(scene.data, `${scene.data}-unmounted`);
     mkdirSync(scene.data);
-    scene.wait();
-    await scene.act();
-    expect(await scene.outcomes()).toEqual([undefined]);
+    await scene.restart();
+    expect(await scene.outcomes()).toEqual(['deleted']);
     rmSync(scene.data, { recursive: true });
     renameSync(`${scene.data}-unmounted`, scene.data);
-    scene.state.folder = 'present';
-    scene.wait();
+    await scene.found(name);
+    expect(await scene.outcomes()).toEqual([undefined]);
+    await scene.restart();
+    expect([scene.inData(), scene.read('data/a.csv')]).toEqual([['a.csv'], 'filed']);
     await scene.act();
-    expect([existsSync(file), await scene.outcomes()]).toEqual([false, ['deleted']]);
-    expect(privateNames(scene.data)).toEqual([]);
+    expect([scene.inData(), await scene.outcomes()]).toEqual([[], ['deleted']]);
   });
+
+  test('because its folder was renamed while it was hidden gets its name there', async () => {
+    const scene = await setUp({ files: { 'a.csv': 'filed' } });
+    const name = await dieHidden(scene);
+    mkdirSync(join(scene.data, 'later'));
+    renameSync(join(scene.data, name), join(scene.data, 'later', name));
+    await scene.restart();
+    expect(await scene.outcomes()).toEqual(['gone']);
+    await scene.found(`later/${name}`);
+    expect(scene.inData()).toEqual(['later/a.csv']);
+  });
+
+  test('because it was moved just before a crash is looked for while its target is not mounted', async () => {
+    const scene = await setUp();
+    faults.meanwhile = (call, path) => {
+      if (call === 'unlink' && path.endsWith('-a.csv')) faults.meanwhile = () => (faults.stepsLeft = 0);
+    };
+    await scene.act().catch(() => undefined);
+    resetFaults();
+    expect([scene.inData(), scene.inDone()]).toEqual([[], ['a.csv']]);
+    // As if it had been on a share.
+    await scene.journal.intake.see(scene.done, { point: scene.done, isEmpty: false });
+    renameSync(scene.done, `${scene.done}-unmounted`);
+    mkdirSync(scene.done);
+    await scene.restart();
+    expect(await scene.outcomes()).toEqual([expect.stringContaining('it was being moved to')]);
+    rmSync(scene.done, { recursive: true });
+    renameSync(`${scene.done}-unmounted`, scene.done);
+    await scene.journal.intake.see(scene.done, { point: '/', isEmpty: false });
+    scene.wait();
+    await scene.restart();
+    expect(await scene.outcomes()).toEqual(['moved']);
+  });
+});
+
+test('a private name that a scan finds while the file is being moved is left alone', async () => {
+  const scene = await setUp();
+  let answer: Promise<boolean> | undefined;
+  faults.meanwhile = (call, path) => {
+    if (call !== 'open' || !path.endsWith('-a.csv') || answer) return;
+    answer = scene.found(privateNames(scene.data)[0] ?? '');
+  };
+  await scene.act();
+  expect([await answer, scene.inDone(), await scene.outcomes()]).toEqual([false, ['a.csv'], ['moved']]);
+});
+
+test('a file whose name was taken while it was hidden is not filed under its new name, even after a crash', async () => {
+  for (const steps of [2, 3, 9]) {
+    const scene = await setUp();
+    const name = await dieHidden(scene);
+    writeFileSync(join(scene.data, 'a.csv'), 'the next run');
+    // It dies again, after the file has its second name.
+    faults.stepsLeft = steps;
+    await scene.restart().catch(() => undefined);
+    resetFaults();
+    expect(existsSync(join(scene.data, 'a (2).csv')), name).toBe(true);
+    const location = join(scene.data, 'a (2).csv');
+    const file = { path: location, location, ...stampOf(statSync(location, { bigint: true })) };
+    expect(await scene.journal.intake.unknown('balance', [file])).toEqual([]);
+    await scene.restart();
+    expect(scene.inData()).toEqual(['a (2).csv', 'a.csv']);
+    expect(scene.read('data/a.csv')).toBe('the next run');
+  }
+});
+
+test('the files of an instrument that watches another folder now stay', async () => {
+  const scene = await setUp();
+  scene.state.watch = join(scene.folder, 'elsewhere');
+  mkdirSync(scene.state.watch);
+  await scene.act();
+  expect([scene.inData(), await scene.outcomes()]).toEqual([['a.csv'], ['kept']]);
+});
+
+test('a file whose private name would be too long stays, and is tried again only after a day', async () => {
+  const name = `${'x'.repeat(246)}.csv`;
+  const scene = await setUp({ files: { [name]: 'filed' } });
+  await scene.act();
+  expect([scene.inData(), await scene.outcomes()]).toEqual([[name], [expect.stringContaining('its name is too long')]]);
+  scene.wait(86_300_000);
+  expect(await scene.act()).toEqual([]);
 });
 
 describe('a link', () => {
@@ -241,6 +485,9 @@ describe('a link', () => {
     await scene.act();
     expect(await scene.outcomes()).toEqual([expect.stringContaining('has 2 names (hard links)')]);
     expect(scene.inData()).toEqual(['a.csv']);
+    // Nothing was read back for it, and nothing will be for a day.
+    scene.wait(86_300_000);
+    expect([await scene.act(), scene.state.proofs]).toEqual([[], 0]);
   });
 });
 
@@ -253,9 +500,9 @@ describe('if something fails', () => {
     ['ENOSPC', 'link', 'there is no space left (ENOSPC)', 'blocked'],
     ['EROFS', 'mkdir', 'the file system is read-only', 'blocked'],
     ['EACCES', 'access', 'permission denied (EACCES)', 'blocked'],
-    ['ENAMETOOLONG', 'link', 'its name is too long there', 'acted'],
+    ['ENAMETOOLONG', 'link', 'its name is too long', 'acted'],
   ])(
-    'with %s in %s, the file has its name, people know why, and the next attempt comes later each time',
+    'with %s in %s, the file has its name, people know why, and it is not tried again at once',
     async (code, failing, reason, result) => {
       const scene = await setUp();
       const isOurs = (path: string): boolean => !['link', 'open'].includes(failing) || path.includes('.labfeed-');
@@ -273,40 +520,90 @@ describe('if something fails', () => {
         expect([scene.inData(), scene.inDone()]).toEqual([['a.csv'], []]);
         expect(await scene.outcomes()).toEqual([expect.stringContaining(reason)]);
         expect(await scene.act()).toEqual([]);
+        const stepMs = code === 'ENAMETOOLONG' ? 600_000 : 1000;
         let waitedMs = 0;
         for (
           ;
           (await scene.journal.outbox.sources.claim(scene.clock.now(), 1, ['balance'])).length === 0;
-          waitedMs += 1000
+          waitedMs += stepMs
         )
-          scene.clock.advance(1000);
+          scene.clock.advance(stepMs);
         await scene.journal.outbox.sources.release(scene.id);
         waits.push(waitedMs);
       }
       expect(waits[0]).toBeGreaterThanOrEqual(5000);
-      expect(waits[2]).toBeGreaterThan(waits[0] ?? 0);
-      expect(await scene.journal.outbox.sources.trouble()).toMatchObject({ files: 1, path: join(scene.data, 'a.csv') });
+      // A blocked instrument has a back-off of its own.
+      if (result === 'acted' && code === 'EBUSY') expect(waits[2]).toBeGreaterThan(waits[0] ?? 0);
+      else expect(waits[2]).toBe(result === 'blocked' ? 10_000 : 86_400_000);
+      expect(await scene.journal.outbox.sources.trouble(['balance'])).toMatchObject({
+        files: 1,
+        path: join(scene.data, 'a.csv'),
+      });
       resetFaults();
-      scene.wait();
+      scene.wait(86_400_000);
       await scene.act();
       expect(await scene.outcomes()).toEqual(['moved']);
-      expect(await scene.journal.outbox.sources.trouble()).toBeUndefined();
+      expect(await scene.journal.outbox.sources.trouble(['balance'])).toBeUndefined();
       const { history = [] } = (await scene.reader.job(scene.id)) ?? {};
       expect(history.filter(({ event }) => event === 'sourcePostponed')).toHaveLength(1);
     },
   );
 
+  const noLinksBetween = (call: string, path: string) =>
+    call === 'link' && path.endsWith('.csv') && path.includes('.labfeed-') ? 'EXDEV' : undefined;
+
   test('between two mounts of one file system, the file is copied', async () => {
     const scene = await setUp();
-    faults.fail = (call, path) => (call === 'link' && !path.endsWith('.copy') ? 'EXDEV' : undefined);
+    faults.fail = noLinksBetween;
     await scene.act();
     expect([scene.inData(), scene.inDone(), await scene.outcomes()]).toEqual([[], ['a.csv'], ['moved']]);
+  });
+
+  test('because the target is full while the second of two files is copied, none is moved', async () => {
+    const scene = await setUp({ files: { 'r/a.csv': 'one', 'r/b.csv': 'two' } });
+    let isPuttingBack = false;
+    faults.fail = (call, path) => {
+      if (call === 'open' && path.endsWith('-2')) {
+        isPuttingBack = true;
+        return 'ENOSPC';
+      }
+      return isPuttingBack ? undefined : noLinksBetween(call, path);
+    };
+    expect(await scene.act()).toEqual(['blocked']);
+    expect([scene.inData(), scene.inDone()]).toEqual([['r/a.csv', 'r/b.csv'], []]);
+    expect(await scene.outcomes()).toEqual(Array(2).fill(expect.stringContaining('there is no space left')));
+  });
+
+  test.each(['chmod', 'utimes', 'chown'])('because the target knows no %s, the file is moved', async (failing) => {
+    const scene = await setUp({ files: { 'sub/a.csv': 'filed' } });
+    faults.fail = (call, path) => (call === failing ? 'EPERM' : noLinksBetween(call, path));
+    await scene.act();
+    expect([scene.inDone(), await scene.outcomes()]).toEqual([['sub/a.csv'], ['moved']]);
+  });
+
+  test('because a copy has other bytes, the disk is to blame, unless the file was written to', async () => {
+    for (const isWritten of [false, true]) {
+      const scene = await setUp();
+      let copied = 0;
+      let isPuttingBack = false;
+      faults.fail = (call, path) => (isPuttingBack ? undefined : noLinksBetween(call, path));
+      faults.meanwhile = (call, path) => {
+        // The copy is opened once to be written, then to be compared.
+        if (call !== 'open' || !path.endsWith('-1') || ++copied !== 2) return;
+        isPuttingBack = true;
+        writeFileSync(path, 'other');
+        if (isWritten) writeFileSync(hiddenIn(scene.data), 'more');
+      };
+      expect(await scene.act()).toEqual([isWritten ? 'acted' : 'blocked']);
+      expect(await scene.outcomes()).toEqual([isWritten ? undefined : expect.stringContaining('has other bytes')]);
+      expect([scene.inData(), scene.inDone()]).toEqual([['a.csv'], []]);
+    }
   });
 
   test('after some files of a run are moved, the others have their names, and follow later', async () => {
     const scene = await setUp({ files: { 'r/a.csv': 'one', 'r/b.csv': 'two' } });
     faults.fail = (call, path) =>
-      call === 'link' && path.endsWith('-2') && scene.inDone().length === 1 ? 'EIO' : undefined;
+      call === 'link' && path.endsWith('-2') && scene.inDone().includes('r/a.csv') ? 'EIO' : undefined;
     let failures = 0;
     const fail = faults.fail;
     faults.fail = (call, path) => (fail(call, path) && failures++ === 0 ? 'EIO' : undefined);
@@ -332,11 +629,17 @@ describe('if something fails', () => {
     expect(scene.inData()).toEqual(['a.csv']);
   });
 
-  test('the notebook has not everything, the file stays, with the reason', async () => {
+  test('the notebook has not everything, the file stays, with the reason, and is compared again after a day', async () => {
     const scene = await setUp();
-    scene.state.proof = new LabfeedError('not everything was read back');
+    scene.state.proof = new DisposalError('lasting', 'not everything was read back');
     await scene.act();
     expect([scene.inData(), await scene.outcomes()]).toEqual([['a.csv'], ['not everything was read back']]);
+    scene.wait(86_300_000);
+    await scene.act();
+    expect(scene.state.proofs).toBe(1);
+    scene.wait(100_000);
+    await scene.act();
+    expect(scene.state.proofs).toBe(2);
   });
 
   test('because the notebook is down, the file stays, and there is no second alarm', async () => {
@@ -345,6 +648,16 @@ describe('if something fails', () => {
     expect(await scene.act()).toEqual(['blocked']);
     expect([scene.inData(), await scene.outcomes()]).toEqual([['a.csv'], [undefined]]);
   });
+
+  test('because the notebook is down, an earlier reason stays', async () => {
+    const scene = await setUp();
+    scene.state.proof = new DisposalError('lasting', 'not everything was read back');
+    await scene.act();
+    scene.state.proof = new NotebookError('server', '503');
+    scene.wait(86_400_000);
+    await scene.act();
+    expect(await scene.outcomes()).toEqual(['not everything was read back']);
+  });
 });
 
 describe('a copy from an interrupted move', () => {
@@ -352,12 +665,11 @@ describe('a copy from an interrupted move', () => {
     ['of some bytes', 'fil'],
     ['of all bytes', 'filed'],
     ['of other bytes', 'FILED'],
-  ])('%s is removed or used', async (_, bytes) => {
-    const other = otherFileSystem();
-    if (other === undefined) return;
-    const scene = await setUp({ target: join(other, 'done') });
+  ])('%s is not used, even if the target has the same device', async (_, bytes) => {
+    const scene = await setUp();
+    faults.fail = (call, path) => (call === 'link' && path.endsWith('-a.csv') ? 'EXDEV' : undefined);
     mkdirSync(scene.done);
-    writeFileSync(join(scene.done, `.labfeed-${scene.journal.outbox.id}-${scene.id}-1.copy`), bytes);
+    writeFileSync(join(scene.done, `.labfeed-copy-${scene.journal.outbox.id}-${scene.id}-1`), bytes);
     await scene.act();
     expect([scene.inDone(), await scene.outcomes()]).toEqual([['a.csv'], ['moved']]);
     expect(readFileSync(join(scene.done, 'a.csv'), 'utf8')).toBe('filed');
@@ -366,10 +678,11 @@ describe('a copy from an interrupted move', () => {
 
 test('private files of another journal are not touched', async () => {
   const scene = await setUp();
-  writeFileSync(join(scene.data, `.labfeed-00000000-${scene.id}-1`), 'theirs');
+  writeFileSync(join(scene.data, '.labfeed-00000000-a.csv'), 'theirs');
   await scene.act();
   await scene.restart();
-  expect(scene.inData()).toEqual([`.labfeed-00000000-${scene.id}-1`]);
+  expect(await scene.found('.labfeed-00000000-a.csv')).toBe(false);
+  expect(scene.inData()).toEqual(['.labfeed-00000000-a.csv']);
   expect(await scene.outcomes()).toEqual(['moved']);
 });
 
@@ -379,7 +692,7 @@ test('a stop while a file is hashed or copied undoes that, and nothing counts as
     const scene = await setUp(copied ? { target: join(other ?? '', 'done') } : {});
     const stop = new AbortController();
     faults.meanwhile = (call, path) => {
-      if (call === 'open' && path.endsWith(copied ? '.copy' : '-1')) stop.abort();
+      if (call === 'open' && path.endsWith(copied ? '-1' : '-a.csv')) stop.abort();
     };
     await scene.act(stop.signal);
     expect([scene.inData(), scene.inDone()]).toEqual([['a.csv'], []]);
@@ -390,11 +703,11 @@ test('a stop while a file is hashed or copied undoes that, and nothing counts as
   }
 });
 
-test('a stop after the decision does not interrupt a run of several files', async () => {
+test('a stop after the first file is moved does not interrupt a run of several files', async () => {
   const scene = await setUp({ files: { 'r/a.csv': 'one', 'r/b.csv': 'two' } });
   const stop = new AbortController();
-  faults.meanwhile = (call) => {
-    if (call === 'link') stop.abort();
+  faults.meanwhile = (call, path) => {
+    if (call === 'link' && path.endsWith('-1')) stop.abort();
   };
   await scene.act(stop.signal);
   expect([scene.inData(), await scene.outcomes()]).toEqual([[], ['moved', 'moved']]);
@@ -404,7 +717,8 @@ test('folders are synced after the last change, before the outcome is recorded',
   const scene = await setUp();
   const calls: string[] = [];
   faults.meanwhile = (call, path) => {
-    if (path === scene.data || path === scene.done || path.endsWith('-1')) calls.push(`${call} ${path.slice(-4)}`);
+    if (path === scene.data || path === scene.done || path.includes('.labfeed-'))
+      calls.push(`${call} ${path.slice(-4)}`);
   };
   const { sources } = scene.journal.outbox;
   const record = sources.record.bind(sources);
@@ -416,8 +730,8 @@ test('folders are synced after the last change, before the outcome is recorded',
   });
   await scene.act();
   const changes = calls.filter((call) => /^(rename|link|unlink|record|open (data|done))/.test(call));
-  const linked = changes.findIndex((call) => call.startsWith('link'));
-  const unlinked = changes.findIndex((call) => call.startsWith('unlink'));
+  const linked = changes.findLastIndex((call) => call.startsWith('link'));
+  const unlinked = changes.findLastIndex((call) => call.startsWith('unlink'));
   // The new name is on disk before the old one goes, and that before it is recorded.
   expect(changes.slice(linked, unlinked)).toContain('open done');
   expect(changes.slice(unlinked)).toEqual(expect.arrayContaining(['open data']));

@@ -1,40 +1,82 @@
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { Instrument } from '../../src/config/load.js';
-import { disposeOfSources, sourcesOf } from '../../src/daemon/sources.js';
+import { disposeOfSources, sourcesOf, unchangedMs } from '../../src/daemon/sources.js';
 import { STAND_IN } from '../../src/model.js';
 import { memoryJournal } from '../support/memory-journal.js';
 import { newRun } from '../support/runs.js';
 import { silentLog } from '../support/silent-log.js';
+import { tempFolder } from '../support/temp-folder.js';
 import { until } from '../support/until.js';
 
 const instrument = (source: Instrument['source']) => ({ name: 'balance', watch: '/data', source }) as Instrument;
 
 test('the files of a run are recorded with their identity, unless they stay or were not read', () => {
   const { file } = newRun('a');
-  expect(sourcesOf(instrument('keep'), file)).toBeUndefined();
-  expect(sourcesOf(instrument('delete'), { ...file, sha256: STAND_IN.padEnd(64, '1') })).toBeUndefined();
-  expect(sourcesOf(instrument({ move: '/done' }), { ...file, device: 3n })).toEqual([
-    { path: file.path, location: file.path, sha256: file.sha256, identity: `3:${file.inode}:${file.mtimeNs}` },
+  expect(sourcesOf(instrument('keep'), file, 7)).toBeUndefined();
+  expect(sourcesOf(instrument('delete'), { ...file, sha256: STAND_IN.padEnd(64, '1') }, 7)).toBeUndefined();
+  expect(sourcesOf(instrument({ move: '/done' }), { ...file, device: 3n }, 7)).toEqual([
+    {
+      path: file.path,
+      location: file.path,
+      sha256: file.sha256,
+      identity: `3:${file.size}:${file.mtimeNs}`,
+      readyAt: 7,
+    },
   ]);
   const location = Buffer.from('/data/caf\u00e9', 'latin1');
-  expect(sourcesOf(instrument('delete'), { ...file, location })).toMatchObject([
+  expect(sourcesOf(instrument('delete'), { ...file, location }, 7)).toMatchObject([
     { location: `hex:${location.toString('hex')}` },
   ]);
 });
 
-test('a filed run is looked for at once, and not while its folder is away or delivery is halted', async () => {
-  // Time stands still: only `wake` leads to another look.
-  const clock = { now: Date.now, monotonic: () => 0, sleep: () => new Promise<void>(() => undefined) };
-  const { outbox } = memoryJournal(clock);
-  const claimed: (readonly string[])[] = [];
-  let state = 'present';
-  let looks = 0;
-  let retries = 0;
-  const sources = {
-    ...outbox.sources,
-    async retryNow() {
-      retries += 1;
+test('nothing may be written to a file for ten minutes', () => {
+  expect(unchangedMs({})).toBe(600_000);
+});
+
+/** A loop over these sources, whose time only `pass` moves on. */
+function startLoop(sources: object, isPresent: () => boolean = () => true, watch = '/data') {
+  let now = 0;
+  const sleeping = new Set<{ readonly until: number; readonly wake: () => void }>();
+  const clock = {
+    now: () => now,
+    monotonic: () => now,
+    sleep: (ms: number) => new Promise<void>((wake) => void sleeping.add({ until: now + ms, wake })),
+  };
+  const journal = memoryJournal(clock);
+  const usable = { ...instrument({ move: '/nowhere/else' }), watch };
+  const loop = disposeOfSources({
+    config: { notebook: { url: 'https://eln.example.org' }, claims: [] },
+    journal: { ...journal, outbox: { ...journal.outbox, sources: { ...journal.outbox.sources, ...sources } } },
+    notebook: {},
+    instruments: [{ usable, activity: { isPresent, waiting: new Set() } }],
+    unchangedMs: 0,
+    clock,
+    log: silentLog(),
+  } as unknown as Parameters<typeof disposeOfSources>[0]);
+  return {
+    ...loop,
+    journal,
+    async pass(ms: number): Promise<void> {
+      for (const end = now + ms; now < end; ) {
+        for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setImmediate(resolve));
+        now += 1000;
+        for (const one of sleeping)
+          if (one.until <= now) {
+            sleeping.delete(one);
+            one.wake();
+          }
+      }
     },
+  };
+}
+
+test('nothing is moved while the folder is away or delivery is halted, but hidden files are put back', async () => {
+  const claimed: (readonly string[])[] = [];
+  let looks = 0;
+  let isPresent = true;
+  const sources = {
     async claimHidden() {
       looks += 1;
       return [];
@@ -44,30 +86,59 @@ test('a filed run is looked for at once, and not while its folder is away or del
       return [];
     },
   };
-  const loop = disposeOfSources({
-    config: { notebook: { url: 'https://eln.example.org' }, claims: [] },
-    journal: { outbox: { ...outbox, sources } },
-    notebook: {},
-    instruments: [{ usable: instrument('delete'), activity: { isPresent: () => state === 'present' } }],
-    rescan: async () => undefined,
-    clock,
-    log: silentLog(),
-  } as unknown as Parameters<typeof disposeOfSources>[0]);
-  const look = async (): Promise<void> => {
-    const before = looks;
-    loop.wake();
-    await until('it has looked', () => looks > before);
-    await new Promise((resolve) => setImmediate(resolve));
+  const { pass, journal } = startLoop(sources, () => isPresent);
+  await pass(5000);
+  expect(claimed[0]).toEqual(['balance']);
+  isPresent = false;
+  await pass(1000);
+  const before = claimed.length;
+  await pass(20_000);
+  isPresent = true;
+  await journal.outbox.server('https://eln.example.org').learn({ halted: 'restored' });
+  await pass(20_000);
+  expect(claimed).toHaveLength(before);
+  expect(looks).toBeGreaterThanOrEqual(8);
+});
+
+test('200 files for a folder that cannot be used lead to a dozen attempts in the first hour, and then one an hour', async () => {
+  const folder = tempFolder();
+  const file = join(folder, 'a.csv');
+  writeFileSync(file, '');
+  const due = new Map(Array.from({ length: 200 }, (_, run) => [run, 0]));
+  let attempts = 0;
+  const sources = {
+    claimHidden: async () => [],
+    claim: async (at: number, limit: number) =>
+      [...due].flatMap(([run, dueAt]) => (dueAt <= at ? run : [])).slice(0, limit),
+    release: async () => undefined,
+    load: async (id: number) => ({
+      ...{ run: { id, instrument: 'balance', path: file }, attempts: 0, isBegun: false },
+      files: [{ n: 1, path: file, location: file, sha256: '', identity: '', isHidden: false }],
+    }),
+    async record(run: number, { dueAt }: { dueAt: number }) {
+      attempts += 1;
+      due.set(run, dueAt);
+    },
+    hasMovedTo: async () => false,
   };
-  await until('it has looked', () => claimed.length === 1);
-  await look();
-  expect(claimed).toEqual([['balance'], ['balance']]);
-  state = 'missing';
-  await look();
-  state = 'present';
-  await outbox.server('https://eln.example.org').learn({ halted: 'restored' });
-  await look();
-  expect([claimed.length, retries]).toEqual([2, 1]);
-  // Files that a crash has hidden are put back in any case.
-  expect(looks).toBeGreaterThanOrEqual(4);
+  const { pass } = startLoop(sources, () => true, folder);
+  await pass(3_600_000);
+  expect(attempts).toBeGreaterThanOrEqual(7);
+  expect(attempts).toBeLessThanOrEqual(13);
+  const first = attempts;
+  await pass(2 * 3_600_000);
+  expect(attempts - first).toBeLessThanOrEqual(5);
+}, 60_000);
+
+test('a file that a scan finds under a private name gets its own again', async () => {
+  const folder = tempFolder();
+  const { foundHidden, pass, journal } = startLoop({});
+  const aside = join(folder, `.labfeed-${journal.outbox.id}-a.csv`);
+  for (const name of [aside, join(folder, '.labfeed-other-b.csv')]) writeFileSync(name, 'filed');
+  for (const name of readdirSync(folder)) foundHidden('balance', join(folder, name));
+  await until('it has its name, and that of another journal is left alone', async () => {
+    await pass(5000);
+    return readdirSync(folder).toSorted().join() === '.labfeed-other-b.csv,a.csv';
+  });
+  expect(readFileSync(join(folder, 'a.csv'), 'utf8')).toBe('filed');
 });

@@ -373,7 +373,7 @@ export function testOutbox(name: string, open: () => Promise<TestedOutbox>): voi
 
   describe(`${name}: files to move or delete`, () => {
     const sources = ['a', 'b'].map((one) => ({
-      ...{ path: `/data/${one}.csv`, location: `/data/${one}.csv`, sha256: one, identity: '1:2:3' },
+      ...{ path: `/data/${one}.csv`, location: `/data/${one}.csv`, sha256: one, identity: '1:2:3', readyAt: 0 },
     }));
     const planned = [
       { n: 1, target: '/filed/a.csv' },
@@ -382,6 +382,7 @@ export function testOutbox(name: string, open: () => Promise<TestedOutbox>): voi
     const settled = (n: number, path: string) =>
       ({ kind: 'sourceSettled', outcome: 'moved', n, path, to: `/filed/${n}` }) as const;
     const versionOf = (content: string) => ({ ...newRun(content).file, path: newRun('a').file.path });
+    const hide = async ({ sources: own }: Outbox, run: number) => own.hide(await own.load(run), planned);
     const dueOf = async ({ sources }: Outbox, at = 0): Promise<number[]> => {
       const runs = await sources.claim(at, 9, ['balance']);
       for (const run of runs) await sources.release(run);
@@ -397,7 +398,7 @@ export function testOutbox(name: string, open: () => Promise<TestedOutbox>): voi
       expect(await dueOf(outbox)).toEqual([run]);
       expect(await outbox.sources.load(run)).toMatchObject({
         run: { id: run, experiment: 12 },
-        files: sources.map((source, index) => ({ ...source, n: index + 1, isHidden: false })),
+        files: sources.map(({ readyAt, ...source }, index) => ({ ...source, n: index + 1 + readyAt, isHidden: false })),
       });
       await outbox.sources.record(run, settled(1, '/data/a.csv'));
       const later = (await afterCrash()).outbox;
@@ -407,6 +408,18 @@ export function testOutbox(name: string, open: () => Promise<TestedOutbox>): voi
       // Done once more, for example after a remap.
       await later.record(run, created(12), ...done(12));
       expect(await dueOf(later)).toEqual([]);
+    });
+
+    test('are due only after nothing was written to them for a while, from when they were read', async () => {
+      const { outbox, add } = await setUp();
+      const run = await add('a', { sources: sources.map((source) => ({ ...source, readyAt: 600_000 })) });
+      await outbox.record(run, ...done(12));
+      expect(await dueOf(outbox, 599_999)).toEqual([]);
+      expect(await dueOf(outbox, 600_000)).toEqual([run]);
+      await outbox.sources.record(run, { kind: 'sourceRenewed', n: 1, identity: '1:2:4', readyAt: 900_000 });
+      await outbox.sources.record(run, { kind: 'sourceRenewed', n: 2, identity: '1:2:4', readyAt: 900_000 });
+      expect(await dueOf(outbox, 899_999)).toEqual([]);
+      expect(await dueOf(outbox, 900_000)).toEqual([run]);
     });
 
     test('are claimed by one at a time', async () => {
@@ -423,7 +436,7 @@ export function testOutbox(name: string, open: () => Promise<TestedOutbox>): voi
       const run = await add('a', { sources, attachments });
       await outbox.record(run, ...done(12));
       expect(await dueOf(outbox)).toEqual([]);
-      expect(await outbox.sources.hide(run, planned)).toBe(false);
+      expect(await hide(outbox, run)).toBe(false);
       await outbox.uploads.record(run, { kind: 'uploaded', n: 1, upload: 7, found: false });
       expect(await dueOf(outbox)).toEqual([run]);
     });
@@ -432,53 +445,96 @@ export function testOutbox(name: string, open: () => Promise<TestedOutbox>): voi
       const { outbox, add } = await setUp();
       const [run, other] = [await add('a', { sources }), await add('b', { sources })];
       for (const id of [run, other]) await outbox.record(id, ...done(id));
-      expect(await outbox.sources.trouble()).toBeUndefined();
+      const trouble = () => outbox.sources.trouble(['balance']);
+      expect(await trouble()).toBeUndefined();
       await outbox.sources.record(run, { kind: 'sourcePostponed', reason: 'no space', dueAt: 5000 });
-      await outbox.sources.postponeAll('balance', { reason: 'no space', dueAt: 5000 });
-      expect(await dueOf(outbox, 4999)).toEqual([]);
+      expect(await dueOf(outbox, 4999)).toEqual([other]);
       expect(await dueOf(outbox, 5000)).toEqual([other, run]);
       // The clock was ahead.
-      expect(await dueOf(outbox, -(10 ** 8))).toEqual([other, run]);
-      expect(await outbox.sources.trouble()).toEqual({ files: 4, path: '/data/a.csv', reason: 'no space' });
+      expect(await dueOf(outbox, -(10 ** 9))).toEqual([other, run]);
+      // With those that wait behind it.
+      expect(await trouble()).toEqual({ files: 4, path: '/data/a.csv', reason: 'no space' });
       expect((await outbox.sources.load(run)).attempts).toBe(1);
-      await outbox.sources.retryNow();
-      expect(await dueOf(outbox)).toEqual([other, run]);
+      // Something that people need not know does not take the reason away.
+      await outbox.sources.record(run, { kind: 'sourcePostponed', reason: undefined, dueAt: 5000 });
+      expect(await trouble()).toMatchObject({ reason: 'no space' });
     });
 
-    test('that may have private names are known after a crash, with what was decided', async () => {
+    test('of an instrument that was removed are no trouble, unless one may be hidden', async () => {
+      const { outbox, add } = await setUp();
+      const run = await add('a', { sources });
+      await outbox.record(run, ...done(12));
+      await outbox.sources.record(run, { kind: 'sourcePostponed', reason: 'no space', dueAt: 5000 });
+      expect(await outbox.sources.trouble([])).toBeUndefined();
+      await hide(outbox, run);
+      expect(await outbox.sources.trouble([])).toMatchObject({ files: 2 });
+    });
+
+    test('that may have private names are known after a crash, with what was to become of them', async () => {
       const { outbox, add, afterCrash } = await setUp();
       const run = await add('a', { sources });
       await outbox.record(run, ...done(12));
-      expect(await outbox.sources.hide(run, planned)).toBe(true);
+      expect(await hide(outbox, run)).toBe(true);
       const second = await afterCrash();
       expect(await second.outbox.sources.claimHidden(0)).toEqual([run]);
       expect((await second.outbox.sources.load(run)).files).toMatchObject([
-        { isHidden: true, decided: undefined, target: '/filed/a.csv' },
-        { isHidden: true, decided: undefined },
+        { isHidden: true, decided: 'move', target: '/filed/a.csv' },
+        { isHidden: true, decided: 'delete' },
       ]);
-      expect(await second.outbox.sources.decide(run, planned)).toBe(true);
-      const third = await second.afterCrash();
-      expect((await third.outbox.sources.load(run)).files).toMatchObject([{ decided: 'move' }, { decided: 'delete' }]);
       const renamed = { path: '/data/a (2).csv', location: '/data/a (2).csv' };
-      await third.outbox.sources.record(
+      await second.outbox.sources.record(
         run,
         { kind: 'sourceRestored', n: 1, renamed },
         { kind: 'sourceRestored', n: 2 },
       );
-      expect(await third.outbox.sources.claimHidden(0)).toEqual([]);
-      expect((await third.outbox.sources.load(run)).files).toMatchObject([
+      expect(await second.outbox.sources.claimHidden(0)).toEqual([]);
+      expect((await second.outbox.sources.load(run)).files).toMatchObject([
         { ...renamed, isHidden: false, decided: undefined },
         { path: '/data/b.csv', isHidden: false, decided: undefined },
       ]);
+    });
+
+    test('whose private names a scan finds are put back, even if they were taken for deleted', async () => {
+      const { outbox, add } = await setUp();
+      const run = await add('a', { sources });
+      await outbox.record(run, ...done(12));
+      const gone = { kind: 'sourceSettled', outcome: 'gone', n: 1, path: '/data/a.csv', to: undefined } as const;
+      await outbox.sources.record(run, gone, { ...gone, n: 2, path: '/data/b.csv', outcome: 'moved' });
+      expect(await outbox.sources.claimHidden(0)).toEqual([]);
+      expect(await outbox.sources.found('/data/b.csv')).toBe('unknown');
+      expect(await outbox.sources.found('/data/c.csv')).toBe('unknown');
+      expect(await outbox.sources.found('/data/a.csv')).toBe('hidden');
+      expect(await outbox.sources.claimHidden(0)).toEqual([run]);
+      expect(await outbox.sources.found('/data/a.csv')).toBe('claimed');
+    });
+
+    test('keep the next version of a file waiting while they are hidden, and belong to the version that was loaded', async () => {
+      const { outbox, add } = await setUp();
+      const revises = { last: undefined };
+      const run = await add('a', { sources: sources.slice(0, 1), revises });
+      await outbox.record(run, ...done(12));
+      const version = { ...newRun('next', { revises, sources: sources.slice(0, 1) }), file: versionOf('next') };
+      const loaded = await outbox.sources.load(run);
+      const plan = planned.slice(0, 1);
+      expect(await outbox.sources.hide(loaded, plan)).toBe(true);
+      expect(await outbox.match(version)).toMatchObject({ kind: 'version', isBusy: true });
+      await outbox.sources.record(run, { kind: 'sourceRestored', n: 1 });
+      expect(await outbox.match(version)).toMatchObject({ kind: 'version', isBusy: false });
+      expect((await outbox.add(version, { draft: someDraft('next') })).run).toBe(run);
+      const [claimed] = await outbox.claim(ALWAYS, 9);
+      await outbox.record(claimed ?? 0, { kind: 'described' }, { kind: 'finished' });
+      await outbox.release(run);
+      expect(await outbox.sources.hide(loaded, plan)).toBe(false);
+      expect(await outbox.sources.hide(await outbox.sources.load(run), plan)).toBe(true);
     });
 
     test('are not touched once the run is reopened, to be remapped, or erased', async () => {
       const { outbox, add, decide } = await setUp();
       const run = await add('a', { sources });
       await outbox.record(run, ...done(12));
-      await outbox.sources.hide(run, planned);
+      await hide(outbox, run);
       expect(await decide({ kind: 'remap', run })).toMatchObject({ done: true });
-      expect(await outbox.sources.decide(run, planned)).toBe(false);
+      expect(await hide(outbox, run)).toBe(false);
       expect(await dueOf(outbox)).toEqual([]);
     });
 
@@ -486,15 +542,28 @@ export function testOutbox(name: string, open: () => Promise<TestedOutbox>): voi
       const { outbox, add, decide, reader } = await setUp();
       const [run, hidden] = [await add('a', { sources }), await add('b', { sources })];
       for (const id of [run, hidden]) await outbox.record(id, ...done(id));
-      await outbox.sources.hide(hidden, planned);
+      await hide(outbox, hidden);
       for (const id of [run, hidden])
         expect(await decide({ kind: 'erase', run: id }, 'nothing')).toMatchObject({ done: true });
       expect((await outbox.sources.load(run)).files).toEqual([]);
-      expect(await outbox.sources.decide(hidden, planned)).toBe(false);
+      expect(await hide(outbox, hidden)).toBe(false);
       expect(await reader.sourcesOf(hidden)).toEqual([]);
       expect(await outbox.sources.claimHidden(0)).toEqual([hidden]);
-      await outbox.sources.record(hidden, { kind: 'sourceRestored', n: 1 }, { kind: 'sourceRestored', n: 2 });
+      const renamed = { path: '/data/a (2).csv', location: '/data/a (2).csv' };
+      await outbox.sources.record(hidden, { kind: 'sourceRestored', n: 1, renamed }, { kind: 'sourceRestored', n: 2 });
       expect((await outbox.sources.load(hidden)).files).toEqual([]);
+      const { history = [] } = (await reader.job(hidden)) ?? {};
+      expect(JSON.stringify(history)).not.toContain('/data/');
+    });
+
+    test('of an erased run that were moved leave their path to the next file', async () => {
+      const { outbox, add, decide } = await setUp();
+      const run = await add('a', { sources });
+      await outbox.record(run, ...done(12));
+      await outbox.sources.record(run, settled(1, '/data/a.csv'));
+      expect(await decide({ kind: 'erase', run }, 'nothing')).toMatchObject({ done: true });
+      expect(await outbox.sources.hasLeft('balance', '/data/a.csv')).toBe(true);
+      expect(await outbox.sources.hasLeft('balance', '/data/b.csv')).toBe(false);
     });
 
     test('go with a run that is filed again', async () => {
@@ -526,7 +595,7 @@ export function testOutbox(name: string, open: () => Promise<TestedOutbox>): voi
       const run = await add('a', { sources: sources.slice(0, 1), revises: { last: undefined } });
       await outbox.record(run, ...done(12));
       await outbox.sources.record(run, settled(1, '/data/a.csv'));
-      const [next] = sources.map((source) => ({ ...source, sha256: 'next', identity: '4:5:6' }));
+      const [next] = sources.map((source) => ({ ...source, sha256: 'next', identity: '4:5:6', readyAt: 0 }));
       const version = {
         ...newRun('next', { revises: { last: undefined }, sources: next ? [next] : [] }),
         file: versionOf('next'),

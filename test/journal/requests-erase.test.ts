@@ -96,6 +96,27 @@ async function remainsAfterErase({ ask, path }: TestJournal, run: number, name: 
   return isStored(path, name);
 }
 
+test('the names of files that were moved are erased, also if one was hidden meanwhile', async () => {
+  const scene = await openTestJournal();
+  const { journal, path } = scene;
+  const names = ['smith-1.csv', 'smith-2.csv'];
+  const sources = names.map((name) => ({
+    ...{ path: `/data/${name}`, location: `/data/${name}`, sha256: name, identity: '1:2:3', readyAt: 0 },
+  }));
+  const { run } = await journal.outbox.add(newRun('a', { sources }), { draft: someDraft('a') });
+  await journal.outbox.record(run, ...DONE);
+  const moved = { kind: 'sourceSettled', outcome: 'moved', to: '/filed/smith.csv' } as const;
+  await journal.outbox.sources.record(run, { ...moved, n: 1, path: '/data/smith-1.csv' });
+  const loaded = await journal.outbox.sources.load(run);
+  expect(await journal.outbox.sources.hide(loaded, [{ n: 2, target: '/filed/smith-2.csv' }])).toBe(true);
+  expect(await scene.ask({ kind: 'erase', run })).toMatchObject({ done: true });
+  expect((await journal.outbox.sources.load(run)).files).toMatchObject([{ n: 2, location: '/data/smith-2.csv' }]);
+  await journal.outbox.sources.record(run, { ...moved, n: 2, path: '/data/smith-2.csv' });
+  expect(await scrub(path)).toBe(true);
+  expect(isStored(path, 'smith')).toBe(false);
+  for (const name of names) expect(await journal.outbox.sources.hasLeft('balance', `/data/${name}`)).toBe(true);
+});
+
 test('erasing a run removes its earlier readings', async () => {
   const scene = await openTestJournal();
   const id = await fileSmith(scene, 'a', ...DONE.slice(0, -1), REFUSED);

@@ -7,14 +7,18 @@ import { makeSite, type Site, startDaemon, weighing } from '../support/daemon-pr
 import { labfeed } from '../support/labfeed.js';
 import { runSandbox } from '../support/sandbox.js';
 import { tempFolder } from '../support/temp-folder.js';
-import { until } from '../support/until.js';
+import { until as untilWithin } from '../support/until.js';
 
 beforeAll(() => {
-  vi.stubEnv('LABFEED_EXPERIMENTAL', 'source');
+  vi.stubEnv('LABFEED_TEST_UNCHANGED_MS', '0');
 });
 afterAll(() => {
   vi.unstubAllEnvs();
 });
+
+/** Filed files are looked for every five seconds. */
+const until = (what: string, holds: () => boolean | Promise<boolean>, withinMs = 90_000): Promise<void> =>
+  untilWithin(what, holds, withinMs);
 
 async function setUp(source: string, dialect: Dialect = 'v2', more = '') {
   const folder = tempFolder();
@@ -77,7 +81,7 @@ test('source: delete waits until the raw file is attached, which makes it safe',
   const { site, sandbox } = await setUp('delete', 'elabftw', ', parse: { delimiter: ";", table: { header: Time } }');
   site.drop('b.csv', 'remark without a place\nTime;Weight [g]\n1;3.5\n');
   const daemon = startDaemon(site.config);
-  await until('the file is deleted', () => watched(site).length === 0, 60_000);
+  await until('the file is deleted', () => watched(site).length === 0);
   expect(sandbox.control.experiments().flatMap(({ uploads }) => uploads)).toMatchObject([{ real_name: 'b.csv' }]);
   await daemon.stop();
 }, 120_000);
@@ -97,7 +101,7 @@ test('a move that fails leaves the file where it is, with an alarm, and is not r
   expect(daemon.lines.filter(({ msg }) => msg === 'the filed file stays for now')).toHaveLength(1);
   // Once the cause is gone, a restart is not needed.
   rmSync(join(folder, 'filed'));
-  await until('the file is moved', () => existsSync(join(folder, 'filed/a.csv')), 60_000);
+  await until('the file is moved', () => existsSync(join(folder, 'filed/a.csv')));
   await daemon.stop();
   const { stdout } = await labfeed(['show', '1', '--config', site.config], folder);
   expect(stdout).toContain(`a.csv was moved to ${join(folder, 'filed/a.csv')}`);
@@ -117,7 +121,7 @@ test('a changed configuration decides about files that wait', async () => {
     'it is known that the file stays',
     async () => {
       const { stdout } = await labfeed(['show', '1', '--config', site.config], folder);
-      return stdout.includes('File stays where it is, as the configuration now says');
+      return stdout.includes('File stays where it is: the configuration');
     },
     60_000,
   );
@@ -148,7 +152,7 @@ async function killAtEach(source: string, check: (files: readonly string[], name
     ]);
     if (end === 'completed') await killed.stop();
     const daemon = startDaemon(site.config);
-    await until(`the files of ${name} are settled`, () => watched(site).length === 0, 60_000);
+    await until(`the files of ${name} are settled`, () => watched(site).length === 0);
     await daemon.stop();
     check(watched(site), name);
     expect(sandbox.experiments(), name).toHaveLength(moment + 1);
@@ -167,8 +171,8 @@ test('a move to another file system that is killed at any moment is completed af
     expect(readdirSync(target).toSorted()).toEqual(names.toSorted());
     expect(readFileSync(join(target, `${name}.csv`), 'utf8')).toBe(`time,weight\n1,${name.slice(3)}.5\n`);
   });
-}, 600_000);
+}, 1_200_000);
 
 test('a deletion that is killed at any moment is completed after the restart', async () => {
   await killAtEach('delete', (files) => expect(files).toEqual([]));
-}, 600_000);
+}, 1_200_000);

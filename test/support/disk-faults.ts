@@ -32,7 +32,8 @@ export function step(): void {
 const CHANGES = new Set(['rename', 'link', 'unlink', 'mkdir', 'rmdir', 'chmod', 'utimes', 'open wx']);
 
 const CALLS = [
-  ...['rename', 'link', 'unlink', 'mkdir', 'rmdir', 'open', 'lstat', 'stat', 'access', 'chmod', 'utimes', 'realpath'],
+  ...['rename', 'link', 'unlink', 'mkdir', 'rmdir', 'open', 'lstat', 'stat', 'access'],
+  ...['chmod', 'chown', 'utimes', 'realpath'],
 ] as const;
 
 type Call = (...args: readonly unknown[]) => Promise<unknown>;

@@ -37,6 +37,22 @@ describe('a listing', () => {
     expect(entered).toEqual(['']);
   });
 
+  test('reports files with private names, also with a name that is not UTF-8 and in folders below', async () => {
+    const folder = tempFolder();
+    mkdirSync(join(folder, 'sub'));
+    const names = ['.labfeed-0a1b2c3d-a.csv', 'sub/.labfeed-0a1b2c3d-b.csv'].map((name) => join(folder, name));
+    for (const name of names) writeFileSync(name, '');
+    const bytes = Buffer.from(join(folder, '.labfeed-0a1b2c3d-caf\u00e9'), 'latin1');
+    writeFileSync(bytes, '');
+    const hidden: string[] = [];
+    const { files } = await listed(folder, {
+      matcher: createMatcher({ files: ['**/*'], ignore: ['**/.*'] }),
+      hidden: (location) => hidden.push(Buffer.from(location).toString('latin1')),
+    });
+    expect(files).toEqual([]);
+    expect(hidden.toSorted()).toEqual([...names, bytes.toString('latin1')].toSorted());
+  });
+
   test('returns batches of at most 500 files, even across many folders', async () => {
     const folder = tempFolder();
     for (let n = 0; n < 40; n += 1) mkdirSync(join(folder, `d${n}`));

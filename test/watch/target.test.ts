@@ -1,16 +1,34 @@
-import { existsSync, lstatSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { createFolders, prepareTarget } from '../../src/watch/target.js';
+import type { FolderMemory, SeenFolder } from '../../src/mounts.js';
+import { createFolders, isTargetThere, prepareTarget } from '../../src/watch/target.js';
+import { faults, installFaults } from '../support/disk-faults.js';
 import { tempFolder } from '../support/temp-folder.js';
 
 function setUp() {
   const folder = tempFolder();
   const watch = join(folder, 'data');
   mkdirSync(watch);
+  const seen = new Map<string, SeenFolder>();
+  const memory: FolderMemory = {
+    lastSeen: async (path) => seen.get(path),
+    async see(path, where) {
+      seen.set(path, where);
+    },
+  };
   const prepare = (path: string, wasUsed = false) =>
-    prepareTarget(join(folder, path), { watched: [watch], wasUsed: async () => wasUsed });
-  return { folder, watch, prepare };
+    prepareTarget(join(folder, path), { watch, memory, watched: [watch], wasUsed: async () => wasUsed });
+  return { folder, watch, prepare, seen, memory };
 }
 
 test('a missing folder is created if its parent exists', async () => {
@@ -30,6 +48,47 @@ test('a folder that had files before and is missing now is not created again', a
   const { folder, prepare } = setUp();
   await expect(prepare('done', true)).rejects.toThrow('it no longer exists');
   expect(existsSync(join(folder, 'done'))).toBe(false);
+});
+
+test('a folder whose share is not mounted any more is refused, even if it is not empty and after a restart', async () => {
+  const { folder, prepare, seen, memory } = setUp();
+  const done = join(folder, 'done');
+  const [file, other] = ['done/sub/a.csv', 'other/a.csv'].map((path) => Buffer.from(join(folder, path)));
+  await prepare('done');
+  expect(seen.get(done)).toMatchObject({ point: expect.any(String) });
+  expect(await isTargetThere(file as Buffer, memory)).toBe(true);
+  // Nobody knows.
+  expect(await isTargetThere(other as Buffer, memory)).toBe(false);
+  writeFileSync(join(done, 'a'), '');
+  seen.set(done, { point: done, isEmpty: false });
+  await expect(prepare('done', true)).rejects.toThrow(`nothing is mounted at ${done}`);
+  expect(await isTargetThere(file as Buffer, memory)).toBe(false);
+});
+
+test('nothing is written to a watched folder to find out that it is one', async () => {
+  const { watch, prepare } = setUp();
+  await expect(prepare('data')).rejects.toThrow('it is in a watched folder');
+  expect(readdirSync(watch)).toEqual([]);
+});
+
+test('folders that are created can be used by those who use the watched ones, whatever the umask', async () => {
+  const { folder, watch, prepare } = setUp();
+  mkdirSync(join(watch, 'a/b'), { recursive: true });
+  const modes: [string, number][] = [
+    ['', 0o755],
+    ['a', 0o2775],
+    ['a/b', 0o750],
+  ];
+  for (const [path, mode] of modes) chmodSync(join(watch, path), mode);
+  const before = process.umask(0o077);
+  try {
+    await prepare('done');
+    const root = Buffer.from(join(folder, 'done'));
+    await createFolders(root, Buffer.from(join(folder, 'done/a/b/c.csv')), Buffer.from(watch));
+  } finally {
+    process.umask(before);
+  }
+  for (const [path, mode] of modes) expect(statSync(join(folder, 'done', path)).mode & 0o7777).toBe(mode);
 });
 
 test('a file is no folder', async () => {
@@ -56,10 +115,26 @@ test('subfolders are created, but not through a link', async () => {
   const { folder, watch } = setUp();
   const root = Buffer.from(join(folder, 'done'));
   mkdirSync(root);
-  await createFolders(root, Buffer.from(join(folder, 'done/a/b/c.csv')));
+  mkdirSync(join(watch, 'a/b'), { recursive: true });
+  await createFolders(root, Buffer.from(join(folder, 'done/a/b/c.csv')), Buffer.from(watch));
   expect(lstatSync(join(folder, 'done/a/b')).isDirectory()).toBe(true);
   symlinkSync(watch, join(folder, 'done/x'));
-  await expect(createFolders(root, Buffer.from(join(folder, 'done/x/c.csv')))).rejects.toThrow(
+  await expect(createFolders(root, Buffer.from(join(folder, 'done/x/c.csv')), Buffer.from(watch))).rejects.toThrow(
     'it is a file or a link',
   );
+});
+
+test('a folder that cannot be given to a group for good can still be used by others', async () => {
+  installFaults();
+  const { folder, watch, prepare } = setUp();
+  chmodSync(watch, 0o2775);
+  let calls = 0;
+  faults.fail = (call) => (call === 'chmod' && ++calls === 1 ? 'EPERM' : undefined);
+  const before = process.umask(0o077);
+  try {
+    await prepare('done');
+  } finally {
+    process.umask(before);
+  }
+  expect([calls, statSync(join(folder, 'done')).mode & 0o777]).toEqual([2, 0o775]);
 });
