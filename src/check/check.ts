@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { constants, statSync } from 'node:fs';
 import { access } from 'node:fs/promises';
 import { dirname } from 'node:path';
@@ -80,6 +81,7 @@ async function gatherFindings(
     ...findings,
     // With a mistake in `journal`, the default path would be the wrong journal.
     ...(config.invalidSettings.has('journal') ? [] : [await checkJournal(journalOf(config))]),
+    ...checkService(config.instruments),
     ...checkToken(config),
     ...(await checkNotebook(config)),
   ];
@@ -185,6 +187,38 @@ async function checkMissingJournal(path: string): Promise<Finding> {
         hint: 'give this user write permission there, or choose another location with `journal: PATH`',
       };
   }
+}
+
+/**
+ * Whether the service may write where files are moved or deleted. Commands that people run by hand may, so they do not
+ * notice. `show`: the properties of the unit, as systemctl prints them.
+ */
+export function checkService(instruments: readonly Pick<Instrument, 'source' | 'watch'>[], show = showUnit): Finding[] {
+  const folders = instruments.flatMap(({ source, watch }) =>
+    source === 'keep' ? [] : typeof source === 'string' ? [watch] : [watch, source.move],
+  );
+  if (folders.length === 0) return [];
+  const properties = new Map(show().map((line) => line.split(/=(.*)/s, 2) as [string, string]));
+  if (properties.get('ProtectSystem') !== 'strict') return [];
+  const writable = (properties.get('ReadWritePaths') ?? '').split(' ').map((path) => path.replace(/^[-+]+/, ''));
+  const isWritable = (folder: string): boolean =>
+    writable.some((path) => path === folder || (path !== '' && folder.startsWith(`${path.replace(/\/$/, '')}/`)));
+  const missing = [...new Set(folders)].filter((folder) => !isWritable(folder));
+  if (missing.length === 0) return [];
+  return [
+    {
+      level: 'wrong',
+      text: `the service labfeed may not write to ${joinWords(missing)}, so it can neither move nor delete files there`,
+      hint: `run systemctl edit labfeed, add [Service] and ReadWritePaths=${missing.map((path) => `-${path}`).join(' ')}, and restart it`,
+    },
+  ];
+}
+
+/** Empty if there is no such unit, or no systemd. */
+function showUnit(): string[] {
+  const args = ['show', 'labfeed.service', '--property=ProtectSystem,ReadWritePaths'];
+  const { stdout } = spawnSync('systemctl', args, { encoding: 'utf8', timeout: 5000 });
+  return stdout ? stdout.split('\n') : [];
 }
 
 /** Whether the page's token can be read. The port is not tested: a running daemon uses it. */

@@ -1,3 +1,5 @@
+import { constants } from 'node:fs';
+import { access } from 'node:fs/promises';
 import { basename, join, relative } from 'node:path';
 import PQueue from 'p-queue';
 import type { Claim, Instrument, LoadedConfig } from '../config/load.js';
@@ -6,11 +8,13 @@ import { slowMountOf } from '../disk.js';
 import type { LiveInstrument } from '../live.js';
 import { missingMount } from '../mounts.js';
 import { formatDuration, plural } from '../text.js';
+import { DisposalError, display, explaining } from '../watch/disk.js';
 import { whySlow } from '../watch/events.js';
 import { NO_RESPONSE } from '../watch/identify.js';
 import { type Claims, createClaims, createMatcher } from '../watch/match.js';
 import { createRuns } from '../watch/runs.js';
 import { addUnmatched, type Listing, list, type Unmatched } from '../watch/scan.js';
+import { checkTarget } from '../watch/target.js';
 
 /** One result of `check`. */
 export interface Finding {
@@ -27,6 +31,7 @@ const MAX_IN_ONE_FOLDER = 100;
 /** `live`: what the daemon knows about the folders, if it runs. */
 export async function checkFolders(config: LoadedConfig, live: readonly LiveInstrument[] = []) {
   const claims = createClaims(config.claims);
+  const watched = config.claims.map(({ watch }) => watch);
   const { signal } = new AbortController();
   const counts = new Map<string, number>();
   const listed = config.instruments.filter(({ watch }) => {
@@ -37,7 +42,7 @@ export async function checkFolders(config: LoadedConfig, live: readonly LiveInst
   const all = await queue.addAll(
     listed.map((instrument) => () => {
       const known = live.find(({ name }) => name === instrument.name);
-      return checkFolder(instrument, known, claims, signal);
+      return checkFolder(instrument, known, claims, watched, signal);
     }),
   );
   return {
@@ -58,6 +63,7 @@ async function checkFolder(
   instrument: Instrument,
   known: LiveInstrument | undefined,
   claims: Claims,
+  watched: readonly string[],
   signal: AbortSignal,
 ) {
   const { name, watch, run } = instrument;
@@ -66,9 +72,11 @@ async function checkFolder(
   const runs = new Set<string>();
   const overlaps = new Map<string, Required<Overlap>>();
   const unmatched = new Map<string, { readonly files: number; readonly example: string }>();
+  const hidden: string[] = [];
   const listing = list(watch, {
     matcher,
     signal,
+    hidden: (location) => hidden.push(display(Buffer.from(location))),
     unmatched: (path) => {
       if (!claims.isOthers(instrument, path)) addUnmatched(unmatched, path);
     },
@@ -89,6 +97,8 @@ async function checkFolder(
     (result.empty ? await awayFinding(instrument, known) : undefined) ??
       folderFinding(instrument, result.files, runs.size, unmatched),
     ...pollingFindings(instrument, known),
+    ...(await checkSource(instrument, watched)),
+    ...(hidden.length === 0 ? [] : [hiddenFinding(instrument, hidden)]),
     ...result.unread.map(
       ({ path, reason }): Finding => ({ level: 'note', text: `${name}: cannot read ${path}: ${reason}` }),
     ),
@@ -121,6 +131,25 @@ function pollingFindings({ name, watch, poll }: Instrument, known: LiveInstrumen
     typeof poll === 'number' ? `every ${formatDuration(poll)}` : 'every 10 s, or less often if that takes long';
   return [{ level: 'good', text: `${text}, so labfeed scans it ${how}` }];
 }
+
+/** Whether files can be moved away or deleted. */
+async function checkSource({ name, source, watch }: Instrument, watched: readonly string[]): Promise<Finding[]> {
+  if (source === 'keep') return [];
+  try {
+    await explaining(`move or delete files in ${watch}`, () => access(watch, constants.W_OK | constants.X_OK));
+    if (typeof source !== 'string') await checkTarget(source.move, watched);
+    return [];
+  } catch (error) {
+    if (!(error instanceof DisposalError)) throw error;
+    return [{ level: 'wrong', text: `${name}: ${error.message}`, hint: error.hint }];
+  }
+}
+
+const hiddenFinding = ({ name, watch }: Instrument, hidden: readonly string[]): Finding => ({
+  level: 'note',
+  text: `${name}: ${plural(hidden.length, 'file')} in ${watch} ${hidden.length === 1 ? 'has' : 'have'} the name that labfeed gives a file while it moves or deletes it, such as ${relative(watch, hidden[0] ?? '')}`,
+  hint: 'a running labfeed gives it its own name again. If that labfeed no longer exists, rename the file',
+});
 
 function noFolder(
   { name, watch }: Instrument,

@@ -2,6 +2,7 @@ import { describeFollowed } from '../growth.js';
 import type { RunState } from '../model.js';
 import { describeSource, formatDuration, formatTime, plural } from '../text.js';
 import { uploadObstacle } from '../uploads.js';
+import { PRIVATE_PREFIX } from '../watch/match.js';
 import { type Evidence, type InstrumentEvidence, type KnownRun, ownerOf, runPathOf } from './gather.js';
 
 /** The answer for one file. `why --json` prints it. */
@@ -52,6 +53,7 @@ export function conclude(evidence: Evidence) {
     ...explained,
     findings: [
       ...explained.findings,
+      ...hiddenFinding(evidence.path),
       ...(evidence.followed ? [{ text: `the file keeps growing: ${describeFollowed(evidence.followed)}` }] : []),
       ...matchFindings(evidence),
       ...fileFindings(evidence, run),
@@ -61,6 +63,17 @@ export function conclude(evidence: Evidence) {
     address: run && addressOf(run, evidence),
   };
 }
+
+/** A file that labfeed was moving or deleting when it was killed. */
+function hiddenFinding(path: string): Finding[] {
+  const [, folder, name] = HIDDEN.exec(path) ?? [];
+  if (name === undefined) return [];
+  const text = `it is ${folder}${name}, with the name that labfeed gives a file while it moves or deletes it`;
+  const hint = 'a running labfeed gives it its own name again. If that labfeed no longer exists, rename the file';
+  return [{ text, hint }];
+}
+
+const HIDDEN = new RegExp(`^(.*/)\\${PRIVATE_PREFIX}[0-9a-f]+-([^/]+)$`, 's');
 
 /** The run that the file is: by its content if that is known, otherwise by its path. */
 function runOf(evidence: Evidence): KnownRun | undefined {

@@ -1,6 +1,7 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { checkService } from '../../src/check/check.js';
 import { checkFolders, mergeOverlaps, overlapFinding, possibleOverlaps } from '../../src/check/folders.js';
 import { type Claim, loadConfig } from '../../src/config/load.js';
 import type { LiveInstrument } from '../../src/live.js';
@@ -125,4 +126,59 @@ test('what the daemon has found out about a folder is said: no events, or a shar
       text: `a: ${folder}/data sends no events for new files (no events for changes), so labfeed scans it every 10 s, or less often if that takes long`,
     },
   ]);
+});
+
+describe('if files are to be moved or deleted', () => {
+  function setUp() {
+    const folder = tempFolder();
+    for (const name of ['data', 'other']) mkdirSync(join(folder, name));
+    const check = async (source: string) => {
+      const file = join(folder, 'labfeed.yaml');
+      writeFileSync(file, `instruments:\n  a: { watch: data, source: ${source} }\n  b: { watch: other }\n`);
+      return (await checkFolders(loadConfig(file))).findings.filter(({ level }) => level !== 'good');
+    };
+    return { folder, check };
+  }
+
+  test('a target that cannot be used is found, and nothing is created', async () => {
+    const { folder, check } = setUp();
+    for (const source of ['keep', 'delete', '{ move: done }']) expect(await check(source)).toEqual([]);
+    expect(readdirSync(folder).toSorted()).toEqual(['data', 'labfeed.yaml', 'other']);
+    writeFileSync(join(folder, 'file'), '');
+    symlinkSync(join(folder, 'other'), join(folder, 'link'));
+    for (const [source, text] of [
+      ['{ move: file }', 'it is a file, not a folder'],
+      ['{ move: no/where }', `the folder ${folder}/no does not exist`],
+      ['{ move: link }', 'it is in a watched folder'],
+      ['{ move: link/below }', 'it is in a watched folder'],
+    ] as const)
+      expect(await check(source)).toEqual([
+        { level: 'wrong', text: expect.stringContaining(text), hint: expect.any(String) },
+      ]);
+  });
+
+  test('files that still have private names are named', async () => {
+    const { folder, check } = setUp();
+    writeFileSync(join(folder, 'data/.labfeed-0a1b2c3d-a.csv'), '');
+    expect(await check('keep')).toMatchObject([
+      { level: 'note', text: expect.stringMatching(/1 file in .* has the name .* such as \.labfeed-0a1b2c3d-a\.csv/) },
+    ]);
+  });
+
+  test('the folders that the service may not write to are named', () => {
+    const instruments = [
+      { watch: '/srv/a', source: { move: '/filed' } },
+      { watch: '/srv/b', source: 'delete' },
+      { watch: '/srv/c', source: 'keep' },
+    ] as const;
+    const found = (...lines: string[]) => checkService(instruments, () => lines).map(({ text, hint }) => text + hint);
+    expect(found()).toEqual([]);
+    expect(found('ProtectSystem=full', 'ReadWritePaths=')).toEqual([]);
+    expect(found('ProtectSystem=strict', 'ReadWritePaths=-/srv/ /filed')).toEqual([]);
+    expect(found('ProtectSystem=strict', 'ReadWritePaths=/srv/b /srv/aa')).toEqual([
+      expect.stringMatching(/may not write to \/srv\/a and \/filed, .*ReadWritePaths=-\/srv\/a -\/filed,/),
+    ]);
+    expect(found('ReadWritePaths=', 'ProtectSystem=strict')).toHaveLength(1);
+    expect(checkService([instruments[2]], () => ['ProtectSystem=strict'])).toEqual([]);
+  });
 });

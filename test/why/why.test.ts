@@ -104,6 +104,15 @@ test('a copy at another path is a duplicate of the run with the same content', (
   expect(answer.answer.text).toMatch(/run 3, from \/srv\/nanodrop\/first\.tsv, has the same content \(filed on /);
 });
 
+test('a file under the name that labfeed gives it while it moves it is recognised, with its own name and its run', () => {
+  const path = '/srv/nanodrop/.labfeed-0a1b2c3d-first.tsv';
+  const answer = about({ path, runs: [run({ path: '/srv/nanodrop/first.tsv' })] });
+  expect(answer).toMatchObject({ run: 3 });
+  expect(all(answer)).toMatch(/it is \/srv\/nanodrop\/first\.tsv, with the name that labfeed gives .*rename the file/);
+  expect(all(about({ path, file: { state: 'absent' } }))).toContain('it is /srv/nanodrop/first.tsv');
+  expect(all(about({ path: '/srv/nanodrop/.labfeed-first.tsv' }))).not.toContain('it is /srv');
+});
+
 test('if copies are runs of their own, a run of another path is not this one', () => {
   const instruments = [instrument({ duplicates: 'ingest' })];
   const answer = about({
