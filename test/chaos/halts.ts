@@ -12,7 +12,8 @@ export const HALTS: Readonly<Record<string, (lab: Lab) => Promise<void>>> = {
 
 const HALTED = 'delivery is halted until `labfeed recover` has run';
 
-const WITHIN_MS = 120_000;
+/** More than the grace period of eLabFTW, on a busy machine. */
+const WITHIN_MS = 300_000;
 
 /** An administrator puts an older state of the notebook back, and people continue to work there. */
 async function restoredServer(lab: Lab): Promise<void> {
