@@ -89,7 +89,9 @@ describe('the command', () => {
   }
 
   test('receives its arguments unchanged and the alarm in its environment, without a shell', async () => {
-    const { path, folder } = script('cd "$(dirname "$0")"; printf "%s\\n" "$@" > args; env | grep ^LABFEED > env');
+    const { path, folder } = script(
+      'cd "$(dirname "$0")"; printf "%s\\n" "$@" > args; env | grep ^LABFEED_ALARM > env',
+    );
     await createCommand({
       command: [path, '$(touch pwned)', 'two words'],
       log: silentLog(),

@@ -1,9 +1,9 @@
 import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { type Source, setUp } from '../daemon/disposal-scene.js';
 import { Died, faults, resetFaults } from '../support/disk-faults.js';
 import { tempFolder } from '../support/temp-folder.js';
-import { type Source, setUp } from './disposal-scene.js';
 
 /** On another file system than the temporary folder, if there is one. */
 function otherFileSystem(): string | undefined {
