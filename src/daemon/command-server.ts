@@ -35,7 +35,9 @@ export function createCommandServer(config: string, log: Log, env = process.env)
     readRequest(socket)
       .then((request) => {
         const needed = permissionFor(request.args);
-        if (needed === undefined) return refuse(socket, `labfeed ${request.args[0]} does not work through the service`);
+        // Another configuration would be read with the permissions of the service.
+        if (needed === undefined || request.args.some((arg) => arg.startsWith('--config')))
+          return refuse(socket, `this command does not work through the service`);
         if (needed === 'decide' && permission === 'read') return refuse(socket, NOT_PERMITTED);
         if (children.size >= MAX_COMMANDS) return refuse(socket, 'too many commands run at the moment; try again');
         const child = startCommand(request, config, env);
@@ -82,13 +84,13 @@ function readRequest(socket: Socket): Promise<CommandRequest> {
         if (end >= 0 && end + 1 < text.length) socket.unshift(text.subarray(end + 1));
         const parsed = requestSchema.safeParse(parseJson(text.subarray(0, Math.max(end, 0)).toString()));
         if (parsed.success) resolve(parsed.data);
-        else reject(new Error('it is not a request of labfeed'));
+        else reject(new Error('it is not from labfeed'));
         return;
       }
     };
     socket.on('readable', read);
     socket.on('error', reject);
-    socket.once('end', () => reject(new Error('it has no end')));
+    socket.once('end', () => reject(new Error('it is incomplete')));
   });
 }
 
