@@ -14,7 +14,7 @@ interface ServiceDeps {
   checkJournal(): Promise<void>;
 }
 
-/** What the service manager is asked to wait for, at most, between two messages during the start. */
+/** During the start, systemd waits this long for the next message. */
 const START_US = 120_000_000;
 const START_TICK_MS = 30_000;
 
@@ -39,7 +39,7 @@ export function createService({ clock, log, live, checkJournal }: ServiceDeps, e
       const everyMs = watchdogMs > 0 ? Math.min(START_TICK_MS, watchdogMs / 3) : START_TICK_MS;
       loop = every(everyMs, clock, async () => {
         await tick().catch((error: unknown) =>
-          log.error({ reason: explain(error) }, 'no sign of life sent to systemd'),
+          log.error({ reason: explain(error) }, 'the watchdog of systemd is not notified'),
         );
         return undefined;
       });
@@ -67,7 +67,7 @@ function createNotify(env: NodeJS.ProcessEnv, log: Log): Notify {
   let isWarned = false;
   return (assignments) =>
     new Promise((resolve) => {
-      execFile('systemd-notify', [...assignments], { timeout: 10_000 }, (error) => {
+      execFile('systemd-notify', [...assignments], { timeout: 10_000, env }, (error) => {
         if (error && !isWarned) log.warn({ reason: error.message }, 'cannot report to systemd');
         isWarned = error !== null;
         resolve();
@@ -92,7 +92,7 @@ export function describeStatus({ instruments, alarms, notebook: { gate } }: Live
   return parts.join('; ');
 }
 
-/** SIGHUP's number, as a bit of the masks in /proc. */
+/** The bit of SIGHUP in the signal masks in /proc. */
 const SIGHUP_BIT = 1n;
 
 /**

@@ -117,6 +117,7 @@ test('on a full disk a record fails with a hint, and succeeds once there is spac
     hint: expect.stringContaining('labfeed sends nothing that it cannot record'),
   });
   expect(await everything(journal)).toEqual([]);
+  await journal.respond();
   free();
   await take(journal, newRun('a'), large);
   expect(await everything(journal)).toHaveLength(1);

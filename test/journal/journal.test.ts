@@ -62,3 +62,19 @@ test('the journal reports why it cannot be written until a write succeeds', asyn
   expect(journal.trouble()).toBeUndefined();
   await journal.close();
 });
+
+test('after a failed sync the journal does not respond any more', async () => {
+  const database = new DatabaseSync(':memory:');
+  migrate(database, ':memory:');
+  let isBroken = false;
+  const sync = async () => {
+    if (isBroken) throw new Error('EIO');
+  };
+  const journal = createJournal({ database, clock: manualClock(), release: () => undefined, sync });
+  await journal.respond();
+  isBroken = true;
+  await expect(journal.respond()).rejects.toThrow('cannot write the journal to disk: EIO');
+  isBroken = false;
+  await expect(journal.respond()).rejects.toThrow('cannot write the journal to disk: EIO');
+  await journal.close();
+});
