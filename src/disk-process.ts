@@ -49,7 +49,7 @@ export interface Request {
   readonly args: readonly unknown[];
 }
 
-/** Without a result and an error, the call is slow but gets on. */
+/** Without a result or an error, the call is slow but makes progress. */
 export interface Response {
   readonly id: number;
   readonly result?: unknown;

@@ -85,7 +85,7 @@ function parseLine(line: string): Line[] {
   const isFuse = type.startsWith('fuse');
   const name = type.replace(/^fuse\./, '');
   const share = NETWORK_TYPES.has(name) || (isFuse && REMOTE_SOURCE.test(source)) ? name : undefined;
-  // Numbers are used again, but no two of both while anything waits for the file system before.
+  // Linux reuses both numbers, but hardly ever the same pair.
   return [
     {
       id: `${id} ${device}`,

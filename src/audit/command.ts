@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { NO_DAEMON, type RequestResult, sendRequests } from '../commands/decisions.js';
 import { type JsonOption, requireInstrument, usableConfigFrom, withJson } from '../commands/options.js';
 import { createProgressLine, terminalWidth } from '../commands/terminal.js';
-import { journalOf, type UsableConfig } from '../config/load.js';
+import type { UsableConfig } from '../config/load.js';
 import { openNotebook } from '../connection.js';
 import { EXIT, explain, explainProblem, LabfeedError, UsageError } from '../errors.js';
 import { isFree } from '../journal/database.js';
@@ -41,11 +41,11 @@ async function runAudit(options: AuditOptions): Promise<void> {
   const config = usableConfigFrom(options);
   for (const problem of config.problems) process.stderr.write(`${explainProblem(problem)}\n`);
   const result = await audit(config, instrument);
-  const repaired = repair ? await requestRepairs(result.repairs, journalOf(config)) : undefined;
+  const repaired = repair ? await requestRepairs(result.repairs, config.settings.journal) : undefined;
   if (safe) printSafe(result.safe, zero ? '\0' : '\n');
   else if (json) console.log(JSON.stringify(toJson(result, repaired), null, 2));
   else console.log(report(result, repaired, terminalWidth()));
-  if (repaired?.length && !json && isFree(journalOf(config))) process.stderr.write(`${NO_DAEMON}\n`);
+  if (repaired?.length && !json && isFree(config.settings.journal)) process.stderr.write(`${NO_DAEMON}\n`);
   if (result.stoppedBy !== undefined) process.stderr.write(`labfeed: the audit stopped early: ${result.stoppedBy}\n`);
   if (result.stoppedBy !== undefined || result.findings.some(differs)) process.exitCode = EXIT.failed;
 }
@@ -60,7 +60,7 @@ async function audit(config: UsableConfig, instrument: string | undefined): Prom
   const signal = onStopRequest();
   const progress = createProgressLine();
   const notebook = openNotebook(config, { signal });
-  const journal = openReader(journalOf(config));
+  const journal = openReader(config.settings.journal);
   const result = emptyResult(config.notebook.url);
   try {
     if (instrument !== undefined) await requireInstrument(instrument, { config, reader: journal });

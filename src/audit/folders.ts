@@ -1,4 +1,4 @@
-import { type Claim, journalOf } from '../config/load.js';
+import type { Claim } from '../config/load.js';
 import { growingOf } from '../config/schema.js';
 import { NO_MAPPING } from '../config/vocabulary.js';
 import { LabfeedError } from '../errors.js';
@@ -39,7 +39,7 @@ export async function compareFolders(deps: AuditDeps, result: AuditResult): Prom
 function openFolder(claim: Claim, claims: Claims, { config, signal }: AuditDeps): Folder {
   const { watch, run } = claim;
   const isOthers = (path: string): boolean =>
-    path.startsWith(journalOf(config)) || claims.before(claim, path) !== undefined;
+    path.startsWith(config.settings.journal) || claims.before(claim, path) !== undefined;
   const matcher = createMatcher(claim);
   const { access, parse = [NO_MAPPING] } = config.instruments.find(({ name }) => name === claim.name) ?? {};
   return {

@@ -6,13 +6,7 @@ import type { Command } from 'commander';
 import { systemClock } from '../clock.js';
 import { configFrom, type JsonOption, withJson } from '../commands/options.js';
 import { testSummary } from '../commands/try.js';
-import {
-  type Instrument,
-  journalOf,
-  type LoadedConfig,
-  missingInstruments,
-  type UsableConfig,
-} from '../config/load.js';
+import { type Instrument, type LoadedConfig, missingInstruments, type UsableConfig } from '../config/load.js';
 import { readKey, readToken } from '../config/secrets.js';
 import { isLoopback } from '../config/settings.js';
 import { openNotebook } from '../connection.js';
@@ -64,7 +58,7 @@ async function gatherFindings(
   usable: readonly Instrument[],
   offline: boolean,
 ): Promise<Finding[]> {
-  const live = config.invalidSettings.has('journal') ? undefined : readLive(journalOf(config));
+  const live = config.invalidSettings.has('journal') ? undefined : readLive(config.settings.journal);
   const folders = offline ? { findings: [], overlaps: [] } : await checkFolders(config, live?.instruments);
   const possible = possibleOverlaps(config.claims);
   const overlaps = mergeOverlaps(folders.overlaps, possible.overlaps);
@@ -80,7 +74,7 @@ async function gatherFindings(
   return [
     ...findings,
     // With a mistake in `journal`, the default path would be the wrong journal.
-    ...(config.invalidSettings.has('journal') ? [] : [await checkJournal(journalOf(config))]),
+    ...(config.invalidSettings.has('journal') ? [] : [await checkJournal(config.settings.journal)]),
     ...checkService(config.instruments),
     ...checkToken(config),
     ...(await checkNotebook(config)),

@@ -1,6 +1,6 @@
 import { mkdirSync } from 'node:fs';
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { findConfig, journalOf, type LoadedConfig, loadConfig, type UsableConfig } from '../config/load.js';
+import { findConfig, type LoadedConfig, loadConfig, type UsableConfig } from '../config/load.js';
 import { ConfigError, LabfeedError, systemCode, UsageError } from '../errors.js';
 import { isFree } from '../journal/database.js';
 import { type JournalReader, openReader } from '../journal/reader.js';
@@ -51,7 +51,7 @@ export function usableConfigFrom(options: ConfigOption): UsableConfig {
 /** Rejects a configuration with a mistake in `journal`: the default path may hold a different journal. */
 export function requireJournal(config: LoadedConfig): string {
   if (config.invalidSettings.has('journal')) throw new ConfigError(config.problems);
-  return journalOf(config);
+  return config.settings.journal;
 }
 
 /** The number of a run, an experiment, a comment or a key. */

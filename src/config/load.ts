@@ -257,7 +257,7 @@ type WrittenInstrument = z.input<typeof instrumentSchema>;
 
 /** What must never be filed, wherever a link to it is. */
 function ownFiles(settings: Settings, key: SecretSource | undefined, files: readonly YamlFile[]): string[] {
-  const journal = journalOf({ settings });
+  const journal = settings.journal;
   const secrets = [key, settings.status === false ? undefined : settings.status.token];
   return [
     ...secrets.flatMap((source) => (source && secretFile(source)) ?? []),
@@ -388,5 +388,3 @@ export function defaultJournal(config: string): string {
   if (dir !== SYSTEM_FOLDER) return join(dir, `${name}.journal`, 'journal.db');
   return join(STATE_FOLDER, name === 'config' ? '' : name, 'journal.db');
 }
-
-export const journalOf = ({ settings }: { readonly settings: Pick<Settings, 'journal'> }): string => settings.journal;

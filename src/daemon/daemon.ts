@@ -1,5 +1,5 @@
 import type { Clock } from '../clock.js';
-import { journalOf, type LoadedConfig, requireInstruments, type UsableConfig } from '../config/load.js';
+import { type LoadedConfig, requireInstruments, type UsableConfig } from '../config/load.js';
 import { holdKey, readKey } from '../config/secrets.js';
 import { trackUnknownOutcomes, type UnknownOutcomes } from '../deliver/context.js';
 import { ConfigError, explain, formatPlace, LabfeedError, type Problem } from '../errors.js';
@@ -53,7 +53,7 @@ interface Parts extends Required<DaemonOptions> {
 /** The composition root: the journal, status file, alarms and page, and the runtime of the current configuration. */
 export function createDaemon(options: DaemonOptions) {
   const { config, clock, log, observer = {} } = options;
-  const journalPath = journalOf(config);
+  const journalPath = config.settings.journal;
   const started = { pid: process.pid, version: version(), startedAt: clock.now() };
   const stopping = new AbortController();
   const readers = createReaders();
@@ -160,7 +160,7 @@ function refuseMistakes(config: LoadedConfig, journalPath: string): asserts conf
   const problems = [...config.problems, ...config.instruments.flatMap(checkMapping)];
   if (problems.length > 0) throw new ConfigError(problems);
   requireInstruments(config);
-  if (journalOf(config) === journalPath) return;
+  if (config.settings.journal === journalPath) return;
   throw new LabfeedError('the `journal` setting cannot be changed while labfeed is running', {
     hint: 'restart labfeed to use another journal',
   });

@@ -7,8 +7,8 @@ import type { Journal } from '../journal/journal.js';
 import type { Log } from '../log.js';
 import { erasedPath } from '../markers.js';
 import type { DueSource, FiledRunFiles, SourceChange } from '../sources.js';
-import { DisposalError, display, folderOf, inFolder, isInside, NotNow, toBytes, toText } from '../watch/disk.js';
 import * as disk from '../watch/dispose.js';
+import { DisposalError, display, folderOf, inFolder, isInside, NotNow, toBytes, toText } from '../watch/file-moves.js';
 import { stampOf } from '../watch/identify.js';
 import type { Activity } from '../watch/intake.js';
 import { createClaims, createMatcher, PRIVATE_PREFIX } from '../watch/match.js';
@@ -65,7 +65,7 @@ async function withPostponement(
     if (signal.aborted) return undefined;
     const isDown = error instanceof NotebookError && error.scope === 'server';
     const isBlocked = isDown || (error instanceof DisposalError && error.scope === 'folder');
-    // Nothing is wrong that people should know of, or they know of it otherwise.
+    // People need not know this, or another message says it.
     const isQuiet = isDown || error instanceof NotNow;
     const isLasting = error instanceof DisposalError && error.scope === 'lasting';
     const waitMs = isBlocked ? BLOCKED_MS : isLasting ? DAY_MS : backoffMs(attempts, BACKOFF);

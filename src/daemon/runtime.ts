@@ -1,5 +1,5 @@
 import { atMost, type Clock, every, type Loop, retry } from '../clock.js';
-import { type Instrument, journalOf, type LoadedConfig, type UsableConfig } from '../config/load.js';
+import type { Instrument, LoadedConfig, UsableConfig } from '../config/load.js';
 import type { Key } from '../config/secrets.js';
 import type { NotebookConfig } from '../config/settings.js';
 import { connect, type OnResponse, type Schedule } from '../connection.js';
@@ -90,7 +90,7 @@ export function createRuntime(deps: RuntimeDeps) {
   });
   let isWarned = !(deps.isFirst && journal.isNew);
   function foundBacklog(): void {
-    if (!isWarned) log.warn({ journal: journalOf(config) }, NEW_JOURNAL);
+    if (!isWarned) log.warn({ journal: config.settings.journal }, NEW_JOURNAL);
     isWarned = true;
   }
   const { isSecretIn } = deps;
@@ -107,7 +107,7 @@ export function createRuntime(deps: RuntimeDeps) {
       sourcesOf: (file) => sourcesOf(usable, file, clock.now() + unchangedMs()),
       foundHidden: (location) => disposal?.foundHidden(usable.name, location),
       activity,
-      claims: claimsAround(usable, claims, journalOf(config)),
+      claims: claimsAround(usable, claims, config.settings.journal),
     });
   });
   const rescan = (name: string, asBacklog: boolean): void =>
@@ -131,7 +131,7 @@ export function createRuntime(deps: RuntimeDeps) {
       // A mistake in `keep` must not remove anybody's history.
       const keepMs = config.invalidSettings.has('keep') ? undefined : config.settings.keep;
       if (keepMs !== undefined) loops.push(pruneDaily(journal.outbox, keepMs, clock, log));
-      if (journal.notes.isBehind) await haltBehind(journal, config.notebook.url, journalOf(config));
+      if (journal.notes.isBehind) await haltBehind(journal, config.notebook.url, config.settings.journal);
       loops.push(sweepSpool(deps));
       disposal = disposeOfSources({
         ...{ config, journal, instruments, clock, log, notebook: delivery.notebook, unchangedMs: unchangedMs() },

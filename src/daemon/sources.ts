@@ -1,5 +1,5 @@
 import { atMost, backoffMs, every } from '../clock.js';
-import { type Instrument, journalOf, type UsableConfig } from '../config/load.js';
+import type { Instrument, UsableConfig } from '../config/load.js';
 import type { Notebook } from '../deliver/context.js';
 import { explain } from '../errors.js';
 import { createNotebookReader } from '../evidence.js';
@@ -8,8 +8,8 @@ import { openReader } from '../journal/reader.js';
 import { type IdentifiedFile, STAND_IN } from '../model.js';
 import type { FiledRunFiles, NewSource } from '../sources.js';
 import { isSafe, verifyRun } from '../verify.js';
-import { DisposalError, toText } from '../watch/disk.js';
 import { identityOf } from '../watch/dispose.js';
+import { DisposalError, toText } from '../watch/file-moves.js';
 import { type Act, BACKOFF, type DisposalContext, disposeOfRun, restoreFound, restoreRun } from './disposal.js';
 
 /**
@@ -160,7 +160,7 @@ function createProof({
   const reads = createNotebookReader({ ...notebook, newestExperiments: async () => [] }, { clock, signal, onRetry });
   return async ({ run }: FiledRunFiles, source: Instrument['source']): Promise<void> => {
     const { dialect } = await outbox.server(url).facts();
-    const journal = openReader(journalOf(config));
+    const journal = openReader(config.settings.journal);
     try {
       const checked = await verifyRun(run, { server: url, notebook: reads, journal, dialect });
       if (isSafe(checked) || (source !== 'delete' && checked.isVerified)) return;

@@ -75,7 +75,7 @@ export async function setExtras(
   filing: Filing,
 ): Promise<void> {
   const { experiment, notebook, run } = filing;
-  // One that was not written in full may have been written up to here.
+  // An interrupted update may have written the fields of a version that was never complete.
   const earlier = await Promise.all(run.earlier.map((reading) => resolveEarlier(reading.extras, filing)));
   const isBlank = isFirst && !run.earlier.some(({ written }) => written);
   const changes = {

@@ -53,7 +53,7 @@ export function createJournal(parts: JournalParts) {
     trouble: store.trouble,
     /**
      * Resolves when a change was written or refused: on a full disk, the journal waits for space. Rejects after a failed
-     * sync, which only a restart mends.
+     * sync, until a restart.
      */
     async respond(): Promise<void> {
       store.check();

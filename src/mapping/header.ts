@@ -191,7 +191,7 @@ export async function findBreak(
     const known = await parseLines(path, head, mapping);
     if (JSON.stringify(shapeOf(tried)) === JSON.stringify(shapeOf(known))) continue;
     if (sharesColumn(tried, known)) return n;
-    // A message such as `ERROR,sensor lost` is no header: the readings go on as before.
+    // A message such as `ERROR,sensor lost` is not a header: the readings continue.
     const next = all.slice(n + 1).find((one) => !isBlank(one)) ?? new Uint8Array();
     const read = await parseLines(path, [...head, next], mapping).catch(() => known);
     if (rowsIn(read) === rowsIn(known)) return n;
@@ -207,7 +207,7 @@ function sharesColumn(a: FileRecord, b: FileRecord): boolean {
   return columnsIn(b).some((name) => names.has(name));
 }
 
-/** Nothing but delimiters and NUL characters. A table ends at such a line, but a file that grows goes on. */
+/** Nothing but delimiters and NUL characters. A table ends at such a line, but a growing file continues. */
 export const isBlank = (line: Uint8Array): boolean => line.every((byte) => byte <= 0x20 || BLANK_BYTES.has(byte));
 
 const BLANK_BYTES: ReadonlySet<number> = new Set(Buffer.from(',;|'));

@@ -1,5 +1,5 @@
 import { systemClock } from '../clock.js';
-import { journalOf, type ListedInstrument, type UsableConfig } from '../config/load.js';
+import type { ListedInstrument, UsableConfig } from '../config/load.js';
 import { openNotebook } from '../connection.js';
 import type { CommentRecord, ExperimentRecord } from '../deliver/context.js';
 import { isOurCreation } from '../deliver/reconcile.js';
@@ -85,7 +85,7 @@ export async function recoverJournal(
   const server = config.notebook.url;
   // The key is read first: without a key, no journal is created.
   const notebook = openNotebook(config, { signal });
-  const path = journalOf(config);
+  const path = config.settings.journal;
   const journal = await openJournal(path, systemClock);
   try {
     const reader = createNotebookReader(notebook, { signal, onRetry });

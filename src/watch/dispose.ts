@@ -22,7 +22,7 @@ import {
   tooMany,
   toText,
   withFile,
-} from './disk.js';
+} from './file-moves.js';
 import { isAbsent } from './identify.js';
 import { PRIVATE_PREFIX } from './match.js';
 
@@ -163,7 +163,7 @@ export function inspect(file: FiledFile, signal: AbortSignal): Promise<HiddenFil
   });
 }
 
-/** By opening it: a share may answer other questions from memory. */
+/** By opening it: without that, a share may answer from its cache. */
 const stateOf = (path: Buffer): Promise<string> =>
   withFile(path, async (handle) => identityFrom(await handle.stat(BIGINT)));
 

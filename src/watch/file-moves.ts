@@ -139,7 +139,7 @@ export async function giveName(from: Buffer, to: Buffer): Promise<boolean> {
 }
 
 /**
- * Node cannot ask for a rename that fails if the name is taken, but `mv -n` does (RENAME_NOREPLACE). By way of xargs,
+ * Node cannot ask for a rename that fails if the name is taken, but `mv -n` does (RENAME_NOREPLACE). Through xargs,
  * because arguments of Node are UTF-8.
  */
 async function renameExclusively(from: Buffer, to: Buffer): Promise<boolean> {

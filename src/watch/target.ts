@@ -3,8 +3,8 @@ import { access, lstat, mkdir, realpath, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { systemCode } from '../errors.js';
 import { type FolderMemory, missingMount, mountOf } from '../mounts.js';
-import { DisposalError, display, explaining, folderOf, syncFolder } from './disk.js';
 import { giveAccess } from './dispose.js';
+import { DisposalError, display, explaining, folderOf, syncFolder } from './file-moves.js';
 import { isAbsent } from './identify.js';
 
 interface TargetRules {

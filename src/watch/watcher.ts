@@ -220,7 +220,7 @@ async function listAll(
       if (!isOthers(path)) addUnmatched(unmatched, path);
     },
   });
-  // The process that reads a share may have to start, and the receiver takes its time: the cost of the listing has neither.
+  // The cost of a listing does not include the start of the process that reads a share, nor the work of the receiver.
   await statOne(root);
   let tookMs = 0;
   for (;;) {

@@ -1,7 +1,7 @@
 import { existsSync, lstatSync, statSync } from 'node:fs';
 import { dirname, join, relative, sep } from 'node:path';
 import { nextStep } from '../commands/jobs.js';
-import { type AccessRules, type Claim, type Instrument, journalOf, type LoadedConfig } from '../config/load.js';
+import type { AccessRules, Claim, Instrument, LoadedConfig } from '../config/load.js';
 import { growingOf } from '../config/schema.js';
 import { explain, explainProblem, FileError } from '../errors.js';
 import { runWithContent } from '../evidence.js';
@@ -80,7 +80,7 @@ export async function gather(path: string, { config, reader, running, live, now 
     /** Whether there is a journal. */
     journal: reader !== undefined,
     /** Whether the file is the journal or belongs to it. */
-    isJournal: path.startsWith(journalOf(config)),
+    isJournal: path.startsWith(config.settings.journal),
     daemon: { running, gate: running ? live?.notebook.gate : undefined },
     uploads: { url: config.notebook?.url, instruments: config.instruments.map(({ name }) => name) },
     // A halt of a notebook that is no longer configured keeps nothing from being sent.

@@ -17,7 +17,7 @@ import {
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { NotebookError } from '../../src/errors.js';
-import { DisposalError } from '../../src/watch/disk.js';
+import { DisposalError } from '../../src/watch/file-moves.js';
 import { stampOf } from '../../src/watch/identify.js';
 import { faults, resetFaults } from '../support/disk-faults.js';
 import { setUp } from './disposal-scene.js';

@@ -118,7 +118,7 @@ test.skipIf(!CAN_BOOT)(
     const { machine, configure, drop, filed } = await setUp({ WatchdogSec: '12s', TimeoutStopSec: '2s' });
     configure(['balance']);
     await machine.run('systemctl', 'start', 'labfeed');
-    // It sends signs of life.
+    // It notifies the watchdog.
     await sleep(16_000);
     expect(await machine.shows('NRestarts')).toBe('0');
     expect((await machine.run('systemctl', 'kill', '--kill-who=main', '--signal=STOP', 'labfeed')).status).toBe(0);
@@ -130,7 +130,7 @@ test.skipIf(!CAN_BOOT)(
 );
 
 test.skipIf(!CAN_BOOT)(
-  'commands reach the service: root decides, members of the group look, strangers learn that they may not',
+  'commands reach the service: root decides, members of the group read, strangers learn that they may not',
   async () => {
     const { machine, configure, drop, filed } = await setUp();
     configure(['balance']);

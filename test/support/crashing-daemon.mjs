@@ -1,5 +1,5 @@
 import { systemClock } from '../../dist/clock.js';
-import { journalOf, loadConfig } from '../../dist/config/load.js';
+import { loadConfig } from '../../dist/config/load.js';
 import { holdKey, readKey } from '../../dist/config/secrets.js';
 import { createReaders } from '../../dist/daemon/readers.js';
 import { createRuntime } from '../../dist/daemon/runtime.js';
@@ -17,8 +17,8 @@ import { Spool, spoolOf } from '../../dist/spool.js';
  */
 const [file, run, when, kind] = process.argv.slice(2);
 const config = loadConfig(file);
-const journal = await openJournal(journalOf(config), systemClock);
-const spool = new Spool(spoolOf(journalOf(config)));
+const journal = await openJournal(config.settings.journal, systemClock);
+const spool = new Spool(spoolOf(config.settings.journal));
 await spool.clean(await journal.outbox.uploads.needed());
 
 /** Whether the record was handed over, to be stored with the run's next change. */

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { numbered } from '../../src/watch/disk.js';
 import { identityOf, isSameState } from '../../src/watch/dispose.js';
+import { numbered } from '../../src/watch/file-moves.js';
 
 const nameOf = (name: string | Buffer, n = 2): Buffer =>
   numbered(Buffer.concat([Buffer.from('/data/'), Buffer.from(name)]), n).subarray('/data/'.length);
