@@ -19,7 +19,7 @@ export function createSources({ db, commit, check, now }: Store): Sources {
       claim(
         // Those that have failed come last, so that one file cannot delay all others.
         db.values<number>`
-          SELECT run FROM sources JOIN runs ON runs.id = run WHERE ${isDue(at)} AND ${SETTLED}
+          SELECT run FROM sources INDEXED BY sources_due CROSS JOIN runs ON runs.id = run WHERE ${isDue(at)} AND ${SETTLED}
             AND ${isOf(instruments)}
             GROUP BY run ORDER BY min(sources.due_at), max(sources.attempts), run LIMIT ${limit + claimed.size} + 0`,
         limit,
@@ -54,7 +54,7 @@ export function createSources({ db, commit, check, now }: Store): Sources {
     hasLeft: async (instrument, path) =>
       ['moved', 'deleted'].includes(
         db.value<string>`
-          SELECT outcome FROM sources JOIN runs ON runs.id = run
+          SELECT outcome FROM sources CROSS JOIN runs ON runs.id = run
             WHERE sources.path IN (${path}, ${erasedPath(instrument, path)}) AND instrument = ${instrument}
             ORDER BY run DESC LIMIT 1` ?? '',
       ),
@@ -66,7 +66,7 @@ export function createSources({ db, commit, check, now }: Store): Sources {
         // The path is of a file that has a reason. Others may wait behind it.
         db.row`
           SELECT count(*) AS files, min(iif(sources.reason IS NULL, NULL, sources.path)) AS path, sources.reason AS reason
-            FROM sources JOIN runs ON runs.id = run
+            FROM sources CROSS JOIN runs ON runs.id = run
             WHERE sources.due_at IS NOT NULL AND (sources.reason IS NOT NULL OR sources.due_at < ${now() - LATE_MS})
             AND outcome IS NULL AND (hidden = 1 OR ${isOf(instruments)} AND ${SETTLED})
             HAVING count(sources.reason) > 0`,
@@ -80,7 +80,8 @@ const MAX_WAIT_MS = 2 * 86_400_000;
 /** A file that is due for so long waits behind one that cannot be moved or deleted. */
 const LATE_MS = 60_000;
 
-const isDue = (at: number) => part`(sources.due_at <= ${at} OR sources.due_at > ${at + MAX_WAIT_MS})`;
+const isDue = (at: number) =>
+  part`sources.due_at IS NOT NULL AND (sources.due_at <= ${at} OR sources.due_at > ${at + MAX_WAIT_MS})`;
 
 const isOf = (instruments: readonly string[]) =>
   part`instrument IN (SELECT value FROM json_each(${JSON.stringify(instruments)}))`;
@@ -231,7 +232,7 @@ export function eraseSources(db: Connection, run: number): void {
 /** Of a file that was moved or deleted, only that is kept: the next one at its path is another file. */
 function forgetErased(db: Connection, run: number): void {
   const rows = db.rows<{ n: number; path: string; instrument: string; outcome: string | null }>`
-    SELECT n, sources.path AS path, instrument, outcome FROM sources JOIN runs ON runs.id = run WHERE run = ${run}
+    SELECT n, sources.path AS path, instrument, outcome FROM sources CROSS JOIN runs ON runs.id = run WHERE run = ${run}
       AND erased = 1 AND hidden = 0 AND location <> ''`;
   for (const { n, path, instrument, outcome } of rows)
     if (outcome === 'moved' || outcome === 'deleted')

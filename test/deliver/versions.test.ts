@@ -5,7 +5,7 @@ import type { DeliveryContext } from '../../src/deliver/context.js';
 import { deliver } from '../../src/deliver/deliver.js';
 import { afterFailure } from '../../src/deliver/failures.js';
 import { FileError, NotebookError } from '../../src/errors.js';
-import { type Database, migrate } from '../../src/journal/database.js';
+import { migrate } from '../../src/journal/database.js';
 import type { RunRequest } from '../../src/journal/decisions.js';
 import { createJournal, type Journal } from '../../src/journal/journal.js';
 import { commentMark, referenceOf } from '../../src/markers.js';
@@ -13,7 +13,7 @@ import type { Dialect } from '../../src/model.js';
 import type { Added, NewRun } from '../../src/outbox.js';
 import { FAULTS, type FakeNotebook, type Fault, fakeNotebook, intercept } from '../support/fake-notebook.js';
 import { contextOf, draftOf, recoverInto, SERVER } from '../support/filing.js';
-import { due } from '../support/journal.js';
+import { due, noteStatements } from '../support/journal.js';
 import { manualClock } from '../support/manual-clock.js';
 import { newRun, sha256 } from '../support/runs.js';
 import { tempFolder } from '../support/temp-folder.js';
@@ -582,19 +582,6 @@ test('however many runs there are, a version costs no more', async () => {
   const costly = plans.filter((plan) => /^SCAN (?!identity|shapes)|runs_instrument|runs_resting/.test(plan));
   expect(costly).toEqual([]);
 });
-
-/** Adds the statements that are prepared from now on. */
-const noteStatements = (database: Database, statements: Set<string>): Database =>
-  new Proxy(database, {
-    get(target, name) {
-      const value: unknown = Reflect.get(target, name, target);
-      if (typeof value !== 'function') return value;
-      return (...args: unknown[]) => {
-        if (name === 'prepare') statements.add(String(args[0]));
-        return Reflect.apply(value, target, args);
-      };
-    },
-  });
 
 const edit = (notebook: FakeNotebook, changes: object): void => {
   for (const entry of notebook.experiments.values()) Object.assign(entry, changes);

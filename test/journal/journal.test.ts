@@ -4,7 +4,7 @@ import { FileError } from '../../src/errors.js';
 import { migrate } from '../../src/journal/database.js';
 import { createJournal, openJournal } from '../../src/journal/journal.js';
 import type { AlarmBook } from '../../src/model.js';
-import { refuse, take } from '../support/journal.js';
+import { noteStatements, refuse, take } from '../support/journal.js';
 import { manualClock } from '../support/manual-clock.js';
 import { memoryJournal } from '../support/memory-journal.js';
 import { newRun, someDraft } from '../support/runs.js';
@@ -77,4 +77,42 @@ test('after a failed sync the journal does not respond any more', async () => {
   isBroken = false;
   await expect(journal.respond()).rejects.toThrow('cannot write the journal to disk: EIO');
   await journal.close();
+});
+
+test('what the daemon asks again and again does not read all runs', async () => {
+  const database = new DatabaseSync(':memory:');
+  migrate(database, ':memory:');
+  const statements = new Set<string>();
+  const noting = noteStatements(database, statements);
+  const { outbox, close } = createJournal({
+    database: noting,
+    clock: manualClock(),
+    release: () => undefined,
+  });
+  statements.clear();
+  const scope = { server: 'https://notebook', attached: ['balance'], dropped: ['balance'] };
+  await outbox.claim(5000, 8);
+  await outbox.nextDueAt();
+  await outbox.waitingForPeople();
+  await outbox.overdue(5000);
+  await outbox.pullForward(5000);
+  await outbox.uploads.claim(5000, 8, scope);
+  await outbox.uploads.nextDueAt(scope);
+  await outbox.sources.claim(5000, 8, ['balance']);
+  await outbox.sources.claimHidden(5000);
+  await outbox.sources.trouble(['balance']);
+  const plans = [...statements]
+    .filter((sql) => /^\s*(SELECT|UPDATE)/.test(sql))
+    .flatMap((sql) =>
+      (database.prepare(`EXPLAIN QUERY PLAN ${sql}`).all() as { detail: string }[]).map(
+        ({ detail }) => `${detail}: ${sql}`,
+      ),
+    );
+  expect(plans.length).toBeGreaterThan(10);
+  // Single rows, or an index that has only rows that are open.
+  const open = /USING (INTEGER PRIMARY KEY|PRIMARY KEY|(COVERING )?INDEX \w+_(open|due|waiting|hidden|parked)\b)/;
+  expect(plans.filter((plan) => /^(SCAN|SEARCH) (runs|attachments|sources)\b/.test(plan) && !open.test(plan))).toEqual(
+    [],
+  );
+  await close();
 });

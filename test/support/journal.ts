@@ -1,4 +1,5 @@
 import type { FileError } from '../../src/errors.js';
+import type { Database } from '../../src/journal/database.js';
 import type { Journal } from '../../src/journal/journal.js';
 import { applyRequests, type Outcome } from '../../src/journal/requests.js';
 import type { Draft } from '../../src/model.js';
@@ -55,3 +56,16 @@ export async function decide(journal: Journal): Promise<Outcome[]> {
   for (const { rescan } of outcomes) if (rescan !== undefined) await recheck(journal, rescan, 'm1');
   return outcomes;
 }
+
+/** Adds the statements that are prepared from now on. */
+export const noteStatements = (database: Database, statements: Set<string>): Database =>
+  new Proxy(database, {
+    get(target, name) {
+      const value: unknown = Reflect.get(target, name, target);
+      if (typeof value !== 'function') return value;
+      return (...args: unknown[]) => {
+        if (name === 'prepare') statements.add(String(args[0]));
+        return Reflect.apply(value, target, args);
+      };
+    },
+  });
