@@ -17,6 +17,7 @@ const jobs = () => import('./commands/jobs.js');
 const keys = () => import('./keys/command.js');
 const recover = () => import('./recover/command.js');
 const run = () => import('./commands/run.js');
+const setup = () => import('./setup/command.js');
 const status = () => import('./commands/status.js');
 const tryFile = () => import('./commands/try.js');
 
@@ -24,6 +25,7 @@ const tryFile = () => import('./commands/try.js');
 const COMMANDS: Readonly<Record<string, Readonly<Record<string, readonly [summary: string, load: Load]>>>> = {
   'Getting started:': {
     demo: ['Try labfeed with sample instruments and a built-in notebook', async () => (await demo()).addDemo],
+    setup: ['Answer a few questions and write the first configuration', async () => (await setup()).addSetup],
     learn: ['Suggest a mapping for sample files', async () => (await import('./learn/learn.js')).addLearn],
     try: ['Show what would be sent for a file, or run mapping tests', async () => (await tryFile()).addTry],
     check: ['Check the configuration, folders, journal, key and server', async () => (await check()).addCheck],

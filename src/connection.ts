@@ -47,7 +47,8 @@ export function openNotebook(
   return connect(config.notebook, key, (request) => limiter.schedule(request));
 }
 
-const keyOf = ({ notebook, placeOf }: Pick<UsableConfig, 'notebook' | 'placeOf'>): Key =>
+/** The configured key. */
+export const keyOf = ({ notebook, placeOf }: Pick<UsableConfig, 'notebook' | 'placeOf'>): Key =>
   holdKey(
     () => readKey(notebook.key, placeOf(['notebook', 'key'])),
     () => undefined,

@@ -9,14 +9,16 @@ import { testSummary } from '../commands/try.js';
 import { type Instrument, type LoadedConfig, missingInstruments, type UsableConfig } from '../config/load.js';
 import { readKey, readToken } from '../config/secrets.js';
 import { isLoopback } from '../config/settings.js';
-import { openNotebook } from '../connection.js';
+import { keyOf, openNotebook } from '../connection.js';
 import { Directory, type ListNamed } from '../deliver/directory.js';
 import { ConfigError, EXIT, formatPlace, LabfeedError, NotebookError, type Problem } from '../errors.js';
 import { inspectJournal } from '../journal/maintenance.js';
+import { canWrite, findRecord } from '../keys/rotate.js';
 import { readLive } from '../live.js';
 import { checkMapping } from '../mapping/mapping.js';
 import { runGoldenTests, type TestResult } from '../mapping/tests.js';
 import { dialectOf } from '../model.js';
+import type { KeyRecord } from '../notebook/responses.js';
 import { joinWords, plural } from '../text.js';
 import {
   checkFolders,
@@ -82,7 +84,10 @@ async function gatherFindings(
 }
 
 /** The key must not cross the network in clear text, or reach a server that only claims to be the notebook. */
-function checkTransport({ notebook }: LoadedConfig, env: NodeJS.ProcessEnv = process.env): Finding[] {
+export function checkTransport(
+  { notebook }: Pick<LoadedConfig, 'notebook'>,
+  env: NodeJS.ProcessEnv = process.env,
+): Finding[] {
   const findings: Finding[] = [];
   const url = notebook && new URL(notebook.url);
   if (url?.protocol === 'http:' && !isLoopback({ host: url.hostname.replace(/^\[|\]$/g, '') }))
@@ -247,9 +252,13 @@ function checkKeyFile(path: string | undefined): Finding[] {
   return [{ level: 'note', text, hint: `restrict it: chmod 600 ${path}` }];
 }
 
-async function checkServer(config: Pick<UsableConfig, 'notebook' | 'placeOf' | 'instruments'>): Promise<Finding[]> {
+/** `key`: instead of the configured one. */
+export async function checkServer(
+  config: Pick<UsableConfig, 'notebook' | 'placeOf' | 'instruments'>,
+  key = keyOf(config),
+): Promise<Finding[]> {
   const { url } = config.notebook;
-  const notebook = openNotebook(config);
+  const notebook = openNotebook(config, { key });
   try {
     const keys = await notebook.listKeys();
     const accepted: Finding = { level: 'good', text: `${url} accepts the key; ${describeAccount(keys)}` };
@@ -257,7 +266,7 @@ async function checkServer(config: Pick<UsableConfig, 'notebook' | 'placeOf' | '
     const isElabftw = (dialect === 'auto' ? dialectOf(keys) : dialect) === 'elabftw';
     const names = isElabftw ? await checkNames(config.instruments, notebook) : [];
     const templates = isElabftw ? await checkTemplate(config.instruments, notebook) : [];
-    return [accepted, ...checkWritable(keys), ...names, ...templates];
+    return [accepted, ...checkWritable(findRecord(key.current(), keys)), ...names, ...templates];
   } catch (error) {
     if (!(error instanceof LabfeedError)) throw error;
     const text = error.message.includes(url) ? error.message : `${url}: ${error.message}`;
@@ -267,14 +276,10 @@ async function checkServer(config: Pick<UsableConfig, 'notebook' | 'placeOf' | '
   }
 }
 
-type KeyRecords = readonly Readonly<Record<string, unknown>>[];
-
-/** eLabFTW shows which keys may write. The one that was just used is ours. */
-function checkWritable(keys: KeyRecords): Finding[] {
-  const usedAt = (key: KeyRecords[number]): string => String(key['last_used_at'] ?? '');
-  const [ours] = [...keys].sort((a, b) => usedAt(b).localeCompare(usedAt(a)));
-  if (ours?.['can_write'] !== 0) return [];
-  const text = `the API key ${ours['name'] === undefined ? '' : `${JSON.stringify(ours['name'])} `}may only read, so nothing can be filed`;
+/** eLabFTW shows which keys may write. */
+function checkWritable(own: KeyRecord | undefined): Finding[] {
+  if (!own || canWrite(own) !== false) return [];
+  const text = `the API key ${own.name === undefined ? '' : `${JSON.stringify(own.name)} `}may only read, so nothing can be filed`;
   return [{ level: 'wrong', text, hint: 'create a key with write access in eLabFTW' }];
 }
 
@@ -329,7 +334,7 @@ async function checkTemplate(
 }
 
 /** The API cannot name the user. People recognise the account by the names of its keys. */
-function describeAccount(keys: KeyRecords): string {
+function describeAccount(keys: readonly KeyRecord[]): string {
   const names = keys.map((key) => key['name']).filter((name) => typeof name === 'string');
   const team = keys.map((key) => key['team_name']).find((name) => typeof name === 'string');
   return `the account has ${plural(keys.length, 'key')}: ${names.join(', ')}${team ? `; team ${team}` : ''}`;

@@ -145,7 +145,7 @@ const tableAsJson = ({ name, columns, rows, count }: Table) => ({
   rows: rows.map((row) => Object.fromEntries(columns.map((column, index) => [column.name, row[index]?.value ?? null]))),
 });
 
-function trialAsText(trial: Trial, asHtml: boolean): string {
+export function trialAsText(trial: Trial, asHtml: boolean): string {
   const { draft, dateFrom, instrument, file } = trial;
   const comments = markedComments(trial);
   const size = (text: string): string => formatBytes(Buffer.byteLength(text));

@@ -313,6 +313,13 @@ function expandInclude(glob: string, from: string): string[] {
     .sort();
 }
 
+/** Whether a configuration would include this file. */
+export function isIncluded(file: string, config: string): boolean {
+  const { value } = readYaml(config);
+  const { data } = z.object({ include: configSchema.shape.include }).safeParse(value);
+  return (data?.include ?? []).some((glob) => picomatch.isMatch(file, resolve(dirname(config), glob)));
+}
+
 function filesBelow(folder: string): string[] {
   try {
     return readdirSync(folder, { recursive: true, withFileTypes: true })
@@ -359,7 +366,17 @@ export function requireInstruments(config: LoadedConfig): void {
   if (config.listed.length === 0) throw new ConfigError([...config.problems, ...missingInstruments(config)]);
 }
 
-const PLACES = ['labfeed.yaml', '/etc/labfeed/config.yaml'];
+const SYSTEM_FOLDER = '/etc/labfeed';
+const STATE_FOLDER = '/var/lib/labfeed';
+
+/** The configuration of the service. */
+export const SYSTEM_CONFIG = `${SYSTEM_FOLDER}/config.yaml`;
+
+const PLACES = ['labfeed.yaml', SYSTEM_CONFIG];
+
+/** The configuration that commands use without `--config`. */
+export const findExistingConfig = (): string | undefined =>
+  PLACES.map((place) => resolve(place)).find((place) => existsSync(place));
 
 class NoConfigError extends LabfeedError {
   override readonly exitStatus = EXIT.config;
@@ -368,15 +385,12 @@ class NoConfigError extends LabfeedError {
 /** The configuration to use: the named one, else the first that exists. */
 export function findConfig(named: string | undefined): string {
   if (named !== undefined) return resolve(named);
-  const found = PLACES.map((place) => resolve(place)).find((place) => existsSync(place));
+  const found = findExistingConfig();
   if (found !== undefined) return found;
   throw new NoConfigError(`no configuration found: neither ./${PLACES[0]} nor ${PLACES[1]} exists`, {
-    hint: 'specify a file with --config FILE, or try `labfeed demo`, which needs none',
+    hint: 'create one with `labfeed setup`, specify a file with --config FILE, or try `labfeed demo`, which needs none',
   });
 }
-
-const SYSTEM_FOLDER = '/etc/labfeed';
-const STATE_FOLDER = '/var/lib/labfeed';
 
 /**
  * The place depends on the configuration file alone, so that the service and all commands use the same journal, whichever

@@ -68,7 +68,7 @@ export function resolveLinks(path: string, links = 0): string {
 type Owner = Pick<Stats, 'uid' | 'gid'>;
 
 /** The owner of the existing file, or of the folder for a new file. Undefined: the user that writes it. */
-function ownerOf(path: string, folder: string): Owner | undefined {
+export function ownerOf(path: string, folder: string): Owner | undefined {
   const existing = statSync(path, { throwIfNoEntry: false });
   const user = process.geteuid?.();
   if (existing?.isDirectory()) throw cannotWrite(path, new Error('it is a folder'));
@@ -91,12 +91,12 @@ function refuseShared(path: string, { uid, gid, mode }: Stats): void {
   });
 }
 
-/** Readable only by its owner. */
-function writeDurably(path: string, text: string, owner: Owner | undefined): void {
-  const descriptor = openSync(path, 'wx', 0o600);
+/** Creates a file, readable only by its owner unless `mode` permits more. */
+export function writeDurably(path: string, text: string, owner: Owner | undefined, mode = 0o600): void {
+  const descriptor = openSync(path, 'wx', mode);
   try {
     // The umask may have removed more permissions than intended.
-    fchmodSync(descriptor, 0o600);
+    fchmodSync(descriptor, mode);
     writeSync(descriptor, text);
     if (owner) chownSync(path, owner.uid, owner.gid);
     fsyncSync(descriptor);
@@ -106,7 +106,7 @@ function writeDurably(path: string, text: string, owner: Owner | undefined): voi
 }
 
 /** A rename is durable only when its folder is. */
-function syncFolder(folder: string): void {
+export function syncFolder(folder: string): void {
   const descriptor = openSync(folder, 'r');
   try {
     fsyncSync(descriptor);

@@ -281,7 +281,7 @@ export async function toYaml({ name, instrument, doubts }: Learned, samples: rea
 const shellWord = (text: string): string => (/^[\w.-]+$/.test(text) ? text : `'${text}'`);
 
 /** Text from files and errors cannot leave the comment. */
-const toComment = (text: string): string =>
+export const toComment = (text: string): string =>
   text
     .split(/[\r\n\u0085\u2028\u2029]+/)
     .map((line, n) => `# ${n === 0 ? '' : '  '}${line.replace(/[^\P{Cc}\t]/gu, ' ').trimEnd()}\n`)

@@ -13,6 +13,7 @@ const CLI = fileURLToPath(new URL('../../dist/cli.js', import.meta.url));
 /** Without those that serve until they are stopped, and `recover`, which waits for the notebook. */
 const COMMANDS = [
   'learn',
+  'setup',
   'try',
   'check',
   'status',
