@@ -175,7 +175,8 @@ export function checkTemplates(sources: TemplateSources): readonly TemplateError
 
 /** Notebooks silently cut longer titles. */
 const MAX_TITLE_GRAPHEMES = 255;
-const segmenter = new Intl.Segmenter('en', { granularity: 'grapheme' });
+// Made when needed: it takes 5 MB.
+let segmenter: Intl.Segmenter | undefined;
 
 /** One line, not empty, with a visible "…" if it was cut. */
 export function cleanTitle(rendered: string, file: SourceFile): string {
@@ -198,6 +199,7 @@ function cutGraphemes(text: string): string {
   // A grapheme has at least one code unit, so a short text needs no counting.
   if (text.length <= MAX_TITLE_GRAPHEMES) return text;
   const starts: number[] = [];
+  segmenter ??= new Intl.Segmenter('en', { granularity: 'grapheme' });
   for (const { index } of segmenter.segment(text)) {
     starts.push(index);
     if (starts.length > MAX_TITLE_GRAPHEMES) return `${text.slice(0, starts.at(-2))}…`;

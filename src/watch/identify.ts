@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { type BigIntStats, closeSync, constants, fstatSync, openSync, readSync, statSync } from 'node:fs';
 import { atMost, systemClock } from '../clock.js';
-import { isRemote, type OpenFile, openFile, pathOf, statNow, statOne } from '../disk.js';
+import { isRemote, type OpenFile, openFile, pathOf, statOne } from '../disk.js';
 import { FileChangedError, LabfeedError, systemCode } from '../errors.js';
 import { type DiskFile, type FileStamp, type FoundFile, type Hashed, type IdentifiedFile, STAND_IN } from '../model.js';
 import type { Copy } from '../spool.js';
@@ -286,9 +286,6 @@ export function isAbsent(error: unknown): boolean {
   const code = systemCode(error);
   return code === 'ENOENT' || code === 'ENOTDIR' || code === 'ELOOP';
 }
-
-export const statAgain = ({ location, isLocal }: DiskFile): Promise<BigIntStats | Error> =>
-  isLocal ? statNow(location) : statOne(location);
 
 /** The file exists but cannot be read now: locked, forbidden, or on a share that does not respond. */
 export class FileBusyError extends LabfeedError {

@@ -4,7 +4,7 @@ import type { Ready } from '../config/schema.js';
 import { statOne } from '../disk.js';
 import type { Log } from '../log.js';
 import { type FoundFile, filesOf } from '../model.js';
-import { isAbsent, sameStamp, stampOf, statAgain } from './identify.js';
+import { isAbsent, sameStamp, stampOf } from './identify.js';
 import { doneFileOf } from './match.js';
 
 /** Applies if neither a quiet period nor a done-file is configured, so that no half-written file is ever taken. */
@@ -136,7 +136,7 @@ export function isSame(a: FoundFile, b: FoundFile): boolean {
 
 /** A share that does not respond is no proof that the file is gone. */
 export async function statFile(file: FoundFile): Promise<RunSnapshot> {
-  const stats = await statAgain(file);
+  const stats = await statOne(file.location);
   if (stats instanceof Error) return isAbsent(stats) ? 'absent' : 'no answer';
   if (!stats.isFile()) return 'absent';
   return { path: file.path, location: file.location, ...stampOf(stats) };
