@@ -75,8 +75,13 @@ const instrumentSchema = z.object({
   files: z.number(),
   /** Files in the last scan that no glob of this instrument matches. */
   unmatched: z.object({ files: z.number(), example: maybe(z.string()) }),
-  /** Files that are not settled yet; `first` holds the first ones by name. */
-  waiting: z.object({ files: z.number(), first: z.array(waitingFileSchema) }),
+  /** Files that are not in the journal yet; `first` holds the first ones by name. */
+  waiting: z.object({
+    files: z.number(),
+    first: z.array(waitingFileSchema),
+    /** How many of them cannot be read. */
+    unreadable: z.number().default(0),
+  }),
   /** Files and subfolders that exist but cannot be read, since `since`: somebody must change that. */
   unreadable: unreadableSchema,
   /** When a file last became a run or was seen for the first time. */

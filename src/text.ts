@@ -205,6 +205,15 @@ export const describeImages = (html: string): string =>
     return `[${escapeHtml(decodeEntities(alt))}]`;
   });
 
+/** Whether a text contains all these words, in any case and order. */
+export function hasWords(text: string, words: string): boolean {
+  const lower = text.toLowerCase();
+  return words
+    .toLowerCase()
+    .split(/\s+/)
+    .every((word) => lower.includes(word));
+}
+
 /** Undefined if it is not JSON. */
 export function parseJson(text: string): unknown {
   try {

@@ -3,7 +3,8 @@ import { type Command, InvalidArgumentError } from 'commander';
 import { systemClock } from '../clock.js';
 import { LabfeedError } from '../errors.js';
 import { describeGrowth } from '../growth.js';
-import type { Job, JobDetail } from '../journal/reader.js';
+import type { Found, Job } from '../journal/jobs.js';
+import type { JobDetail } from '../journal/reader.js';
 import type { Live, WaitingFile } from '../live.js';
 import { RUN_STATES, type RunState } from '../model.js';
 import { describeEvent } from '../status/history.js';
@@ -12,6 +13,7 @@ import {
   formatBytes,
   formatShortTime,
   formatTime,
+  hasWords,
   indent,
   nearest,
   plural,
@@ -28,13 +30,19 @@ import { type Column, formatTable, terminalWidth } from './terminal.js';
 interface JobsOptions extends JsonOption {
   readonly state?: RunState;
   readonly instrument?: string;
+  readonly search?: string;
   readonly limit: number;
 }
 
 export function addJobs(command: Command): void {
-  withJson(command, ['labfeed jobs --state quarantined', 'labfeed jobs --instrument nanodrop --limit 200'])
+  withJson(command, [
+    'labfeed jobs --state quarantined',
+    'labfeed jobs --search caffeine',
+    'labfeed jobs --instrument nanodrop --limit 200',
+  ])
     .option('--state <state>', `Only runs in this state: ${RUN_STATES.join(', ')}`, parseState)
     .option('--instrument <instrument>', 'Only runs of this instrument')
+    .option('--search <text>', 'Only runs with these words in file name, title, instrument, tags or body')
     .option('--limit <number>', 'Maximum number of runs', parseNumber, 50)
     .action(jobs);
 }
@@ -46,36 +54,56 @@ function parseState(text: string): RunState {
   throw new InvalidArgumentError(guess ? `Did you mean ${guess}?` : `Expected one of: ${RUN_STATES.join(', ')}.`);
 }
 
-async function jobs({ state, instrument, limit, json, ...options }: JobsOptions): Promise<void> {
-  const { runs, backlogs } = await withReader(options, async (opened) => {
+async function jobs({ state, instrument, search, limit, json, ...options }: JobsOptions): Promise<void> {
+  const { runs, backlogs, searchedTo } = await withReader(options, async (opened) => {
     if (instrument !== undefined) await requireInstrument(instrument, opened);
     const live = runningLive(opened.journal, systemClock.now());
-    const waiting = state === undefined || state === 'waiting' ? waitingFiles(live, instrument) : [];
+    const waiting = state === undefined || state === 'waiting' ? waitingFiles(live, { instrument, search }) : [];
     // One more than requested shows whether there are more.
-    const known = await opened.reader.jobs({ state, instrument, limit: limit + 1 });
+    const filter = { state, instrument, limit: limit + 1 };
+    const { jobs: known, searchedTo }: Found =
+      search === undefined
+        ? { jobs: await opened.reader.jobs(filter) }
+        : await opened.reader.search({ ...filter, search }, MAX_SEARCH_MS);
     const { instruments } = await opened.reader.overview();
     // A backlog without a decision is held too, although its files are not runs yet.
-    const held = state === undefined || state === 'held' ? instruments : [];
+    const held = search === undefined && (state === undefined || state === 'held') ? instruments : [];
     const backlogs = held.filter(({ name }) => (instrument ?? name) === name).flatMap(backlogAttention);
-    return { runs: [...waiting, ...known], backlogs };
+    return { runs: [...waiting, ...known], backlogs, searchedTo };
   });
   const listed = runs.slice(0, limit);
   if (json) return console.log(JSON.stringify(listed, null, 2));
-  console.log(listed.length === 0 ? noRuns(state, instrument) : jobsTable(listed, systemClock.now()));
+  console.log(listed.length === 0 ? noRuns({ state, instrument, search }) : jobsTable(listed, systemClock.now()));
   for (const backlog of backlogs) console.log(attentionLine(backlog));
+  if (searchedTo !== undefined)
+    process.stderr.write(`only runs ${searchedTo} and newer were searched; to find an older one: labfeed why FILE\n`);
   if (runs.length > limit) process.stderr.write(`there are more runs; to list more: --limit ${4 * limit}\n`);
 }
 
-const noRuns = (state: RunState | undefined, instrument: string | undefined): string =>
-  `no ${state === undefined ? '' : `${state} `}runs${instrument === undefined ? '' : ` of ${instrument}`}`;
+type Filter = Pick<JobsOptions, 'state' | 'instrument' | 'search'>;
+
+const noRuns = ({ state, instrument, search }: { [K in keyof Filter]: Filter[K] | undefined }): string =>
+  [
+    `no ${state === undefined ? '' : `${state} `}runs`,
+    ...(instrument === undefined ? [] : [`of ${instrument}`]),
+    ...(search === undefined ? [] : [`match ${JSON.stringify(search)}. What is known about a file: labfeed why FILE`]),
+  ].join(' ');
+
+/** Longer than on the page: here nothing else has to wait. */
+const MAX_SEARCH_MS = 20_000;
 
 /** A file that is not settled yet; the journal does not know it. */
 type WaitingJob = WaitingFile & { readonly state: 'waiting'; readonly instrument: string };
 
-function waitingFiles(live: Live | undefined, instrument: string | undefined): WaitingJob[] {
+function waitingFiles(
+  live: Live | undefined,
+  { instrument, search = '' }: { instrument: string | undefined; search: string | undefined },
+): WaitingJob[] {
   const instruments = (live?.instruments ?? []).filter(({ name }) => (instrument ?? name) === name);
   return instruments.flatMap(({ name, waiting }) =>
-    waiting.first.map((file) => ({ state: 'waiting', instrument: name, ...file })),
+    waiting.first
+      .filter(({ path }) => hasWords(`${name} ${path}`, search))
+      .map((file) => ({ state: 'waiting', instrument: name, ...file })),
   );
 }
 

@@ -50,6 +50,7 @@ export function createStatusPage(path: string, { readers, clock, log, live, conc
       journal: {
         overview: async () => reading().overview(),
         jobs: async (query) => reading().jobs(query),
+        search: async (query) => reading().search(query, MAX_SEARCH_MS),
         job: async (id) => withSentences(await reading().job(id)),
         bytes: () => bytesOf(path),
         problem: createJournalWatch(path),
@@ -97,6 +98,9 @@ const withSentences = (job: JobDetail | undefined) =>
     versions: versionLines(job.versions),
     growing: job.growth && describeGrowth(job.growth),
   };
+
+/** Somebody waits, and a search takes most of one core. */
+const MAX_SEARCH_MS = 1500;
 
 const NOT_YET: DecisionAnswer = { done: false, text: 'labfeed is still starting' };
 

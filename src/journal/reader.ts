@@ -22,10 +22,8 @@ import { followedAt, listFollowed } from './growing.js';
 import { readGrowth } from './growths.js';
 import { copyOf } from './handover.js';
 import { pathsOf, READABLE, signed } from './intake.js';
+import { findJobs, type Job, type JobFilter, listJobs, type Search, searchJobs } from './jobs.js';
 import { readSources, type SettledSource } from './sources.js';
-
-/** A run as a list shows it. */
-export type Job = z.output<typeof jobRow>;
 
 /** A run with everything that the journal has about it. */
 export interface JobDetail extends Job {
@@ -49,14 +47,6 @@ type Version = ReturnType<typeof readVersions>[number];
 
 type StoredComment = z.output<typeof commentRow>;
 type HistoryEvent = z.output<typeof eventRow>;
-
-interface JobFilter {
-  readonly state?: RunState | undefined;
-  readonly instrument?: string | undefined;
-  readonly limit: number;
-  /** Only runs with a smaller number: the next page. */
-  readonly before?: number | undefined;
-}
 
 export type KnownPath = NonNullable<ReturnType<typeof readPath>>;
 
@@ -95,6 +85,7 @@ export function createReader(database: Database, now = systemClock.now) {
     },
     /** Newest first. */
     jobs: async (filter: JobFilter) => listJobs(db, filter),
+    search: async (filter: Search, maxMs: number) => searchJobs(db, filter, maxMs),
     job: async (id: number) => readJob(db, id),
     /** Runs with this content, of any instrument, newest first. */
     sameContent: async (sha256: string) =>
@@ -142,59 +133,8 @@ const UPLOADS_MS = 5000;
 const text = nullable(z.string());
 const number = nullable(z.number());
 
-const jobRow = z.object({
-  id: z.number(),
-  instrument: z.string(),
-  state: z.enum(RUN_STATES),
-  step: z.enum(['pending', 'creating', 'created', 'described', 'done']),
-  /** Empty if the run was erased. */
-  path: z.string(),
-  size: z.number(),
-  modifiedMs: z.number(),
-  sha256: z.string(),
-  backlog: flag,
-  /** Of the experiment. */
-  title: text,
-  server: text,
-  experiment: number,
-  failure: text,
-  /** Why it is parked, or why its last attempt failed. */
-  reason: text,
-  attempts: z.number(),
-  dueAt: z.number(),
-  addedAt: z.number(),
-  updatedAt: z.number(),
-});
-
-const JOB = `runs.id, runs.instrument, ${STATE} AS state, step, path, size, modified_ms AS modifiedMs, sha256,
-  backlog, drafts.title AS title, server, experiment, failure, reason, attempts, due_at AS dueAt, added_at AS addedAt,
-  updated_at AS updatedAt FROM runs LEFT JOIN drafts ON drafts.run = runs.id`;
-
-/** Each state as in the condition of an index, word for word: otherwise SQLite does not use it. */
-const IN_STATE: Readonly<Record<RunState, string>> = {
-  waiting: 'false',
-  queued: "step <> 'done' AND parked IS NULL AND step = 'pending'",
-  sending: "step <> 'done' AND parked IS NULL AND step <> 'pending'",
-  done: "step = 'done' AND parked IS NULL",
-  quarantined: "parked = 'quarantined'",
-  held: "parked = 'held'",
-  ignored: "parked = 'ignored'",
-};
-
 /** There may be any number of runs with the same content if copies are runs of their own. */
 const MAX_COPIES = 100;
-
-function listJobs(db: Connection, { state, instrument, limit, before }: JobFilter): Job[] {
-  const inState = raw(state === undefined ? 'true' : IN_STATE[state]);
-  const ofInstrument = instrument === undefined ? raw('') : part`AND runs.instrument = ${instrument}`;
-  const page = before === undefined ? raw('') : part`AND runs.id < ${before}`;
-  // Without the sign, SQLite would read all runs in their order instead of sorting the few that are open.
-  const order = raw(state === 'queued' || state === 'sending' ? '+runs.id' : 'runs.id');
-  return findJobs(db, part`${inState} ${ofInstrument} ${page} ORDER BY ${order} DESC LIMIT ${limit}`);
-}
-
-const findJobs = (db: Connection, condition: ReturnType<typeof part>): Job[] =>
-  parseRows(jobRow, db.rows`SELECT ${raw(JOB)} WHERE ${condition}`);
 
 const eventRow = z.object({
   at: z.number(),

@@ -67,6 +67,10 @@ export function servePages(app: FastifyInstance, store: Store): void {
     return send(reply, renderExperiment(experiment, listComments(store, id), uploads));
   };
   resource(app, '/view/:id', { GET: view });
+  // The address of an experiment in eLabFTW.
+  resource(app, '/experiments.php', {
+    GET: ({ query }, reply) => reply.redirect(`/view/${readId(String(query['id']), 'id')}`, 303),
+  });
 
   const download: Handler = (request, reply) => {
     const id = readId(request.params['upload'], 'upload');

@@ -182,7 +182,8 @@ export interface StatusDeps {
 export interface JournalView {
   overview(): Promise<Overview>;
   /** Newest first. */
-  jobs(query: z.output<typeof jobsQuerySchema>): Promise<readonly Job[]>;
+  jobs(query: Omit<JobsQuery, 'search'>): Promise<readonly Job[]>;
+  search(query: JobsQuery & { readonly search: string }): Promise<JobsAnswer>;
   job(id: number): Promise<JobDetail | undefined>;
   /** Its size on disk. */
   bytes(): Promise<number>;
@@ -200,7 +201,17 @@ export const jobsQuerySchema = z.object({
   instrument: z.string().max(200).optional(),
   before: idSchema.optional(),
   limit: idSchema.pipe(z.number().max(MAX_JOBS)).default(50),
+  /** Words, all of which the run has in its file name, title, instrument, tags or body. */
+  search: z.string().trim().max(200).optional(),
 });
+
+export type JobsQuery = z.output<typeof jobsQuerySchema>;
+
+export interface JobsAnswer {
+  readonly jobs: readonly Job[];
+  /** The oldest run that was searched, if there was not enough time for all of them. */
+  readonly searchedTo?: number | undefined;
+}
 
 /** A file that somebody dropped on the page. It exists only in memory. */
 export interface UploadedSample {

@@ -9,6 +9,7 @@ import {
   decisionSchema,
   idSchema,
   type Job,
+  type JobsAnswer,
   jobsQuerySchema,
   type Overview,
   type PageState,
@@ -34,7 +35,15 @@ export function serveApi(app: FastifyInstance, { state, feed, journal, decide }:
     feed.add(reply.raw);
   });
 
-  app.get('/api/jobs', async ({ query }) => ({ jobs: await journal.jobs(parse(jobsQuerySchema, query)) }));
+  /** One search at a time, however many pages are open. */
+  let searched: Promise<unknown> = Promise.resolve();
+  app.get('/api/jobs', async ({ query }): Promise<JobsAnswer> => {
+    const { search, ...filter } = parse(jobsQuerySchema, query);
+    if (!search) return { jobs: await journal.jobs(filter) };
+    const found = searched.then(() => journal.search({ ...filter, search }));
+    searched = found.catch(() => undefined);
+    return found;
+  });
 
   app.get<{ Params: { id: string } }>('/api/jobs/:id', async ({ params }) => findJob(params.id));
 

@@ -107,7 +107,11 @@ export function createWaitingFiles(clock: Clock) {
       files.delete(path);
       unreadable.set(path, undefined);
     },
-    list: (): LiveInstrument['waiting'] => ({ files: files.size, first: firstByName(files.keys()).map(describe) }),
+    list: (): LiveInstrument['waiting'] => ({
+      files: files.size,
+      first: firstByName(files.keys()).map(describe),
+      unreadable: unreadable.list().files,
+    }),
     unreadable: unreadable.list,
   };
 }

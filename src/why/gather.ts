@@ -5,7 +5,8 @@ import type { AccessRules, Claim, Instrument, LoadedConfig } from '../config/loa
 import { growingOf } from '../config/schema.js';
 import { explain, explainProblem, FileError } from '../errors.js';
 import { runWithContent } from '../evidence.js';
-import type { Job, JournalReader } from '../journal/reader.js';
+import type { Job } from '../journal/jobs.js';
+import type { JournalReader } from '../journal/reader.js';
 import type { SettledSource } from '../journal/sources.js';
 import type { Live } from '../live.js';
 import { checkMapping } from '../mapping/mapping.js';

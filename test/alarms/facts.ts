@@ -15,7 +15,7 @@ export const instrument = ({ live, ...rest }: Overrides = {}): InstrumentFacts =
     scannedAt: NOW,
     files: 3,
     unmatched: { files: 0, example: undefined },
-    waiting: { files: 0, first: [] },
+    waiting: { files: 0, first: [], unreadable: 0 },
     unreadable: { files: 0, first: [] },
     lastFileAt: NOW - 1000,
     polling: undefined,

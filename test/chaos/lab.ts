@@ -3,7 +3,8 @@ import { copyFileSync, existsSync, mkdirSync, rmSync, writeFileSync } from 'node
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'vitest';
-import { type Job, openReader } from '../../src/journal/reader.js';
+import type { Job } from '../../src/journal/jobs.js';
+import { openReader } from '../../src/journal/reader.js';
 import { readLive } from '../../src/live.js';
 import type { Dialect } from '../../src/model.js';
 import { type DaemonProcess, makeSite, type Site, startDaemon, weighing } from '../support/daemon-process.js';

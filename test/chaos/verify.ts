@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import type { Job } from '../../src/journal/reader.js';
+import type { Job } from '../../src/journal/jobs.js';
 import type { Control } from '../support/sandbox.js';
 import { until } from '../support/until.js';
 import { EDITED } from './events.js';

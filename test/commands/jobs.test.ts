@@ -1,6 +1,6 @@
 import { expect, test, vi } from 'vitest';
 import { jobsTable } from '../../src/commands/jobs.js';
-import type { Job } from '../../src/journal/reader.js';
+import type { Job } from '../../src/journal/jobs.js';
 
 const NOW = Date.UTC(2026, 0, 5, 12);
 

@@ -54,6 +54,12 @@ test('jobs, show and status work while a daemon holds the journal, and show file
     expect.objectContaining({ state: 'waiting', instrument: 'balance', path: '/srv/balance/new.csv' }),
   ]);
   expect(JSON.parse(quarantined.stdout)).toMatchObject([{ id: 2, state: 'quarantined', failure: 'file' }]);
+  const [found, none] = await Promise.all([
+    run('jobs', '--search', 'SMITH weighing'),
+    run('jobs', '--search', 'nobody'),
+  ]);
+  expect(found.stdout).toMatch(/^RUN .*\n +1 +done +balance +smith\.csv .*Weighing of smith\n$/);
+  expect(none).toMatchObject({ status: 0, stdout: expect.stringContaining('no runs match "nobody"') });
   expect(show.stdout).toMatch(/^run 1: done, experiment 12 at https:\/\/eln\.example\.org\n/);
   expect(show.stdout).toMatch(
     /Experiment 12 created\n.*Comment 1 posted, id 7\n.*Filed: everything is in the notebook/,

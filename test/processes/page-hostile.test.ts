@@ -37,7 +37,7 @@ inBrowser('text in the fields of runs, instruments and errors never becomes mark
   await page.keyboard.press('Escape');
 
   await page.goto(`${serving.url}#/runs`);
-  await page.locator('.row').waitFor();
+  await page.locator('.row').first().waitFor();
   await expectOnlyText(page);
   await page.goto(`${serving.url}#/runs/1`);
   await page.locator('.comment pre').getByText('alert(1)').waitFor();
@@ -70,7 +70,7 @@ inBrowser('the content and name of a hostile file are filed and shown as text', 
   await expectOnlyText(page);
 
   await page.goto(`${url}#/runs?state=done`);
-  await page.locator('.row a').click();
+  await page.locator('.row .name').click();
   const body = page.frameLocator('iframe.body');
   await body.getByText('alert(3)').first().waitFor();
   expect(await body.locator('img, svg, script').count()).toBe(0);

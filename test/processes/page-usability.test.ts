@@ -121,9 +121,8 @@ inBrowser('everything works with the keyboard alone', SLOW, async () => {
   await page.keyboard.press('Enter');
   await page.locator('.outcome').getByText('it has experiment 12 now').waitFor();
   expect(asked).toEqual([{ kind: 'adopt', run: 7, experiment: 12 }]);
-  await page.locator('h1').first().focus();
-  await page.keyboard.press('Shift+Tab');
-  expect(await focused()).toBe('Try a file');
+  await page.locator('.brand').focus();
+  await tabTo('Try a file');
   await page.keyboard.press('Enter');
   await page.getByRole('heading', { level: 1, name: 'Try a file' }).waitFor();
   await tabTo('sample');

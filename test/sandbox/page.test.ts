@@ -54,6 +54,14 @@ test("an experiment's page shows title, date, tags, body and comments with their
   }
 });
 
+test('the address of an experiment in eLabFTW opens it too', async () => {
+  const { call } = await sandboxClient();
+  expect(await call('/experiments.php?mode=view&id=7')).toMatchObject({
+    status: 303,
+    headers: { location: '/view/7' },
+  });
+});
+
 test('a missing experiment gets 404 as a page', async () => {
   const { call } = await sandboxClient();
   const page = await call('/view/5');

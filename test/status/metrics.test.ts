@@ -110,7 +110,7 @@ describe('/metrics', () => {
       ],
     },
     instruments: [
-      someInstrument('balance', { lastFileAt: NOW - 90_000, waiting: { files: 3, first: [] } }),
+      someInstrument('balance', { lastFileAt: NOW - 90_000, waiting: { files: 3, first: [], unreadable: 0 } }),
       someInstrument('Gerät "2"\\', { folder: { state: 'missing' } }),
       someInstrument('new', { folder: { state: 'unknown' } }),
     ],

@@ -29,6 +29,7 @@ export const someLive = (changes: Partial<Live> = {}): Live => ({
       waiting: {
         files: 1,
         first: [{ path: '/srv/balance/new.csv', since: 1, reason: 'unchanged for 2 s of 5 s' }],
+        unreadable: 0,
       },
       lastFileAt: undefined,
       polling: undefined,

@@ -48,7 +48,7 @@ export function hostile(text: string): { live: Live; overview: Overview; jobs: J
     watch: text,
     folder: { state: 'missing', reason: text },
     unmatched: { files: 1, example: text },
-    waiting: { files: 1, first: [{ path: text, since: 1, reason: text }] },
+    waiting: { files: 1, first: [{ path: text, since: 1, reason: text }], unreadable: 1 },
     unreadable: { files: 1, first: [{ path: text, since: 1, reason: text }] },
   });
   return {

@@ -38,7 +38,7 @@ export const someInstrument = (
   scannedAt: 1,
   files: 0,
   unmatched: { files: 0, example: undefined },
-  waiting: { files: 0, first: [] },
+  waiting: { files: 0, first: [], unreadable: 0 },
   unreadable: { files: 0, first: [] },
   lastFileAt: undefined,
   polling: undefined,
@@ -77,13 +77,14 @@ export const someDetail = (id: number, body: string): JobDetail => ({
 
 type Changes = Partial<Omit<StatusDeps, 'journal'> & JournalView>;
 
-export const someDeps = ({ overview, jobs, job, bytes, problem, ...changes }: Changes = {}): StatusDeps => ({
+export const someDeps = ({ overview, jobs, search, job, bytes, problem, ...changes }: Changes = {}): StatusDeps => ({
   clock: systemClock,
   log: silentLog(),
   live: () => someLive(),
   journal: {
     overview: overview ?? (async () => ({ instruments: [], servers: [] })),
     jobs: jobs ?? (async () => []),
+    search: search ?? (async () => ({ jobs: [] })),
     job: job ?? (async () => undefined),
     bytes: bytes ?? (async () => 4096),
     problem: problem ?? (async () => undefined),

@@ -27,7 +27,7 @@ describe('waiting files', () => {
     expect(waiting.list()).toMatchObject({ files: 1, first: [{ path: '/data/a.csv', since: START }] });
     waiting.end('/data/a.csv');
     waiting.update('/data/a.csv', { for: 'reader' });
-    expect(waiting.list()).toEqual({ files: 0, first: [] });
+    expect(waiting.list()).toEqual({ files: 0, first: [], unreadable: 0 });
   });
 
   test('one that cannot be read says so, also while it settles again, until it is read or has changed', () => {
@@ -38,7 +38,7 @@ describe('waiting files', () => {
     clock.advance(5000);
     waiting.setUnreadable('/data/a.csv', 'permission denied');
     waiting.update('/data/a.csv', { for: 'quiet period', unchangedSinceMs: 0, quietMs: 5000, missing: undefined });
-    expect(waiting.list().first).toMatchObject([{ reason: 'permission denied' }]);
+    expect(waiting.list()).toMatchObject({ unreadable: 1, first: [{ reason: 'permission denied' }] });
     const first = [{ path: '/data/a.csv', since: START, reason: 'permission denied' }];
     expect(waiting.unreadable()).toEqual({ files: 1, first });
     waiting.setUnreadable('/data/a.csv', undefined);

@@ -1,4 +1,4 @@
-import type { ApiError, DecisionAnswer, DecisionRequest, Job, JobDetail, PageState, Preview } from '../api.js';
+import type { ApiError, DecisionAnswer, DecisionRequest, JobDetail, JobsAnswer, PageState, Preview } from '../api.js';
 
 /** The server refused or did not respond. The message is for people. */
 export class RequestError extends Error {
@@ -40,8 +40,7 @@ const query = (fields: Fields): URLSearchParams =>
     Object.entries(fields).flatMap(([name, value]) => (value === undefined ? [] : [[name, String(value)]])),
   );
 
-export const fetchJobs = (fields: Fields): Promise<{ readonly jobs: readonly Job[] }> =>
-  request(`/api/jobs?${query(fields)}`);
+export const fetchJobs = (fields: Fields): Promise<JobsAnswer> => request(`/api/jobs?${query(fields)}`);
 
 export const fetchJob = (id: number): Promise<JobDetail> => request(`/api/jobs/${id}`);
 

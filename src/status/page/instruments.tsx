@@ -3,7 +3,7 @@ import type { LiveInstrument } from '../../live.js';
 import type { RunState } from '../../model.js';
 import { formatCount, formatDay, plural } from '../../text.js';
 import type { InstrumentSummary, PageState } from '../api.js';
-import { Ago, Now, Reason, RunLink, StateChip } from './parts.js';
+import { Ago, IsAway, labelOf, Now, Reason, RunLink, StateChip } from './parts.js';
 import { runsHref } from './route.js';
 import { fileName, type InstrumentView, instrumentsOf, PLOT_DAYS, runsByDay, type Tone } from './summary.js';
 
@@ -31,6 +31,7 @@ const SHOWN_STATES: readonly RunState[] = ['done', 'queued', 'sending', 'quarant
 
 function InstrumentCard({ instrument }: { instrument: InstrumentView }) {
   const { name, live, summary, alarms } = instrument;
+  const isAway = useContext(IsAway);
   const condition = conditionOf(live);
   const undecided = summary ? summary.runs.quarantined + summary.runs.held + summary.asked : 0;
   const tone = condition.tone === 'ok' && alarms.length + undecided > 0 ? 'warning' : condition.tone;
@@ -49,7 +50,7 @@ function InstrumentCard({ instrument }: { instrument: InstrumentView }) {
           SHOWN_STATES.filter((state) => summary.runs[state] > 0).map((state) => (
             <li key={state}>
               <a href={runsHref({ state, instrument: name })} class={`tally ${state}`}>
-                <b>{formatCount(summary.runs[state])}</b> {state}
+                <b>{formatCount(summary.runs[state])}</b> {labelOf(state, isAway)}
               </a>
             </li>
           ))}
@@ -90,7 +91,7 @@ function Notes({ instrument: { live, alarms } }: { instrument: InstrumentView })
   if (!live) return <p class="soft">Its folder is no longer watched. Its runs are kept.</p>;
   const { folder, waiting, unreadable, unmatched, lastFileAt, watch } = live;
   const others = waiting.first.filter(({ path }) => !unreadable.first.some((one) => one.path === path));
-  const notReady = waiting.files - (waiting.first.length - others.length);
+  const notReady = waiting.files - waiting.unreadable;
   const example = unmatched.example === undefined ? '' : `, for example ${fileName(unmatched.example)}`;
   return (
     <>

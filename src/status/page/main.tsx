@@ -1,14 +1,14 @@
 import { render } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { formatClock } from '../../text.js';
 import type { PageState } from '../api.js';
 import { type Connection, subscribe } from './client.js';
 import { Decisions } from './decisions.js';
 import { Overview } from './overview.js';
-import { Navigation, Now } from './parts.js';
-import { parseRoute, type Route } from './route.js';
+import { IsAway, Navigation, Now } from './parts.js';
+import { parseRoute, type Route, runsHref } from './route.js';
 import { RunDetail, RunList } from './runs.js';
-import { healthOf } from './summary.js';
+import { healthOf, isAway } from './summary.js';
 import { TryFile } from './try.js';
 import './page.css';
 
@@ -25,21 +25,23 @@ function App() {
   return (
     <Now.Provider value={now}>
       <Navigation.Provider value={visited}>
-        <Decisions>
-          <Header view={route.view} connection={connection} text={describeConnection(connection, state, now)} />
-          <main id="main" tabIndex={-1}>
-            {route.view === 'overview' && <Overview state={state} health={health} isStale={connection === 'lost'} />}
-            {route.view === 'runs' && <RunList route={route} state={state} />}
-            {route.view === 'run' && <RunDetail key={route.id} id={route.id} state={state} />}
-            {/* Always mounted, so that a preview survives a visit to another view. */}
-            <div hidden={route.view !== 'try'}>
-              <TryFile state={state} />
-            </div>
-          </main>
-          <footer class="foot">
-            {state && `labfeed ${state.version}, process ${state.live.pid}, configuration ${state.live.config}`}
-          </footer>
-        </Decisions>
+        <IsAway.Provider value={state !== undefined && isAway(state)}>
+          <Decisions>
+            <Header route={route} connection={connection} text={describeConnection(connection, state, now)} />
+            <main id="main" tabIndex={-1}>
+              {route.view === 'overview' && <Overview state={state} health={health} isStale={connection === 'lost'} />}
+              {route.view === 'runs' && <RunList route={route} state={state} />}
+              {route.view === 'run' && <RunDetail key={route.id} id={route.id} state={state} />}
+              {/* Always mounted, so that a preview survives a visit to another view. */}
+              <div hidden={route.view !== 'try'}>
+                <TryFile state={state} />
+              </div>
+            </main>
+            <footer class="foot">
+              {state && `labfeed ${state.version}, process ${state.live.pid}, configuration ${state.live.config}`}
+            </footer>
+          </Decisions>
+        </IsAway.Provider>
       </Navigation.Provider>
     </Now.Provider>
   );
@@ -83,8 +85,8 @@ const TABS = [
   { view: 'try', href: '#/try', label: 'Try a file' },
 ] as const;
 
-function Header({ view, connection, text }: { view: Route['view']; connection: Connection; text: string }) {
-  const current = view === 'run' ? 'runs' : view;
+function Header({ route, connection, text }: { route: Route; connection: Connection; text: string }) {
+  const current = route.view === 'run' ? 'runs' : route.view;
   return (
     <>
       <a class="skip" href="#main">
@@ -101,11 +103,40 @@ function Header({ view, connection, text }: { view: Route['view']; connection: C
             </a>
           ))}
         </nav>
+        <SearchForm route={route} />
         <p class="connection" role="status" data-connection={connection}>
           {text}
         </p>
       </header>
     </>
+  );
+}
+
+/** Finds a run from every view. The filters of the list are kept. */
+function SearchForm({ route }: { route: Route }) {
+  const input = useRef<HTMLInputElement>(null);
+  const shown = route.view === 'runs' ? (route.search ?? '') : '';
+  useEffect(() => {
+    if (input.current) input.current.value = shown;
+  }, [shown]);
+  function submit(event: Event): void {
+    event.preventDefault();
+    const filter = route.view === 'runs' ? { state: route.state, instrument: route.instrument } : {};
+    location.assign(runsHref({ ...filter, search: input.current?.value.trim() }));
+  }
+  return (
+    <search>
+      <form class="search" onSubmit={submit}>
+        <input
+          ref={input}
+          type="search"
+          aria-label="Search runs"
+          placeholder="File name, title, sample…"
+          maxLength={200}
+        />
+        <button type="submit">Search</button>
+      </form>
+    </search>
   );
 }
 

@@ -14,13 +14,17 @@ export const Now = createContext(0);
 /** The address that somebody navigated to; undefined until then. */
 export const Navigation = createContext<string | undefined>(undefined);
 
+/** Whether the notebook is not available, so that nothing is being sent. */
+export const IsAway = createContext(false);
+
 /** The heading of a view. Navigating to the view moves the focus here, for keyboards and screen readers. */
 export function ViewTitle({ children }: { children: ComponentChildren }) {
   const heading = useRef<HTMLHeadingElement>(null);
   const address = useContext(Navigation);
   useEffect(() => {
-    // A filter that was just changed keeps the focus, so that it can be changed again with the arrow keys.
-    const isFilter = document.activeElement instanceof HTMLSelectElement;
+    // A filter that was just changed keeps the focus, so that it can be changed again.
+    const { activeElement } = document;
+    const isFilter = activeElement instanceof HTMLSelectElement || activeElement instanceof HTMLInputElement;
     if (address !== undefined && !isFilter) heading.current?.focus({ preventScroll: true });
   }, [address]);
   return (
@@ -41,14 +45,20 @@ const STATES: Readonly<Record<RunState, readonly [sign: string, meaning: string]
   ignored: ['–', 'set aside'],
 };
 
-export function StateChip({ state, label = state }: { state: RunState; label?: string }) {
-  const [sign, meaning] = STATES[state];
+/** The word for a state. Nothing is being sent while the notebook is away. */
+export const labelOf = (state: RunState, isAway: boolean): string =>
+  state === 'sending' && isAway ? 'waiting for the notebook' : state;
+
+export function StateChip({ state, label }: { state: RunState; label?: string }) {
+  const isAway = useContext(IsAway);
+  const shown = label ?? labelOf(state, isAway);
+  const [sign, meaning] = STATES[state === 'sending' && isAway ? 'queued' : state];
   return (
-    <span class={`chip ${state}`} title={`${state}: ${meaning}`}>
+    <span class={`chip ${state}`} title={`${shown}: ${meaning}`}>
       <span class="sign" aria-hidden="true">
         {sign}
       </span>
-      {label}
+      {shown}
     </span>
   );
 }
@@ -81,12 +91,23 @@ export function ServerLink({ url, children }: { url: string; children: string })
   );
 }
 
+/** Opens the experiment in the notebook. */
+export function ExperimentLink({ job: { experiment, server } }: { job: Job }) {
+  if (experiment === undefined) return null;
+  const url = `${server?.replace(/\/$/, '')}/experiments.php?mode=view&id=${experiment}`;
+  return <ServerLink url={url}>{`Experiment ${experiment}`}</ServerLink>;
+}
+
 export const Hint = ({ children }: { children: string }) => (
   <p class="todo">
     <b>What to do: </b>
     {children}
   </p>
 );
+
+/** A reason in one line, without what to do about it. */
+export const shortReason = (reason: string, path: string): string =>
+  asSentence(withoutPath(splitHint(reason).what, path).split('\n')[0] ?? '');
 
 /** A reason and what to do about it. The file is named beside it, so the reason gives only the place in it. */
 export function Reason({ reason, path }: { reason: string; path: string }) {

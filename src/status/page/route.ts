@@ -5,6 +5,8 @@ export type Route =
       readonly view: 'runs';
       readonly state: string | undefined;
       readonly instrument: string | undefined;
+      /** Words to search for. */
+      readonly search: string | undefined;
       /** Only runs with a smaller id. */
       readonly before: number | undefined;
     }
@@ -25,6 +27,7 @@ export function parseRoute(hash: string): Route {
     view: 'runs',
     state: fields.get('state') || undefined,
     instrument: fields.get('instrument') || undefined,
+    search: fields.get('search')?.trim() || undefined,
     before: Number.isInteger(before) && before > 0 ? before : undefined,
   };
 }

@@ -1,24 +1,36 @@
 import { type Inputs, useContext, useEffect, useRef, useState } from 'preact/hooks';
+import type { WaitingFile } from '../../live.js';
 import type { RunState } from '../../model.js';
-import { describeSource, formatBytes, formatClock, formatTime, plural } from '../../text.js';
-import type { Job, JobDetail, PageState } from '../api.js';
+import {
+  describeSource,
+  formatBytes,
+  formatClock,
+  formatCount,
+  formatTime,
+  hasWords,
+  joinWords,
+  plural,
+} from '../../text.js';
+import type { Job, JobDetail, JobsAnswer, PageState } from '../api.js';
 import { fetchJob, fetchJobs } from './client.js';
 import { RunChoices } from './decisions.js';
 import {
   Ago,
   Draft,
+  ExperimentLink,
   Facts,
   Lines,
   Now,
   nameOf,
   Reason,
   Select,
-  ServerLink,
   StateChip,
+  shortReason,
   TextPanel,
   ViewTitle,
 } from './parts.js';
 import { type RunsRoute, runHref, runsHref } from './route.js';
+import { fileName } from './summary.js';
 
 interface Answer<T> {
   readonly value?: T;
@@ -45,23 +57,30 @@ function useAnswer<T>(load: () => Promise<T>, inputs: Inputs): Answer<T> {
 
 const PAGE_SIZE = 50;
 
+/** How often a search is repeated. It costs much more than a list. */
+const SEARCH_AGAIN_MS = 15_000;
+
 export function RunList({ route, state }: { route: RunsRoute; state: PageState | undefined }) {
+  const now = useContext(Now);
   const { view: _, ...filter } = route;
   const { value, error } = useAnswer(
     () => fetchJobs({ ...filter, limit: PAGE_SIZE + 1 }),
-    [...Object.values(filter), state],
+    [...Object.values(filter), route.search === undefined ? state : Math.floor(now / SEARCH_AGAIN_MS)],
   );
-  const jobs = value?.jobs;
-  const shown = jobs?.slice(0, PAGE_SIZE) ?? [];
+  const waiting = state && route.before === undefined ? waitingFiles(state, route) : [];
+  const shown = value?.jobs.slice(0, PAGE_SIZE) ?? [];
   return (
     <>
-      <ViewTitle>Runs</ViewTitle>
+      <ViewTitle>{route.search === undefined ? 'Runs' : `Runs that match “${route.search}”`}</ViewTitle>
       <Filters route={route} instruments={state?.overview.instruments.map(({ name }) => name) ?? []} />
       <p class="soft" role="status">
-        {error ?? (jobs && describeRuns(jobs.length, route))}
+        {error ?? (value ? describeRuns(value, waiting, route) : route.search && 'Searching…')}
       </p>
-      {shown.length > 0 && (
+      {waiting.length + shown.length > 0 && (
         <ul class="plain panel rows">
+          {waiting.map((file) => (
+            <WaitingRow key={file.path} file={file} />
+          ))}
           {shown.map((job) => (
             <RunRow key={job.id} job={job} />
           ))}
@@ -69,21 +88,23 @@ export function RunList({ route, state }: { route: RunsRoute; state: PageState |
       )}
       <nav class="paging" aria-label="Pages of runs">
         {route.before !== undefined && <a href={runsHref({ ...filter, before: undefined })}>Newest runs</a>}
-        {jobs && jobs.length > PAGE_SIZE && (
+        {value && value.jobs.length > PAGE_SIZE && (
           <a href={runsHref({ ...filter, before: shown.at(-1)?.id })} class="older">
             Older runs
           </a>
+        )}
+        {value?.searchedTo !== undefined && value.jobs.length <= PAGE_SIZE && (
+          <a href={runsHref({ ...filter, before: value.searchedTo })}>Search older runs</a>
         )}
       </nav>
     </>
   );
 }
 
-/** The states of runs in the journal. */
-const STATES: readonly RunState[] = ['queued', 'sending', 'done', 'quarantined', 'held', 'ignored'];
+const STATES: readonly RunState[] = ['waiting', 'queued', 'sending', 'done', 'quarantined', 'held', 'ignored'];
 
 function Filters({ route, instruments }: { route: RunsRoute; instruments: readonly string[] }) {
-  const { state = '', instrument = '' } = route;
+  const { state = '', instrument = '', search } = route;
   // The address may name an instrument that is not known (yet).
   const names = new Set([...instruments, ...(instrument === '' ? [] : [instrument])]);
   return (
@@ -93,39 +114,97 @@ function Filters({ route, instruments }: { route: RunsRoute; instruments: readon
         label="State"
         value={state}
         options={[['', 'All states'], ...STATES.map((name) => [name, name] as const)]}
-        onSelect={(state) => location.assign(runsHref({ state, instrument }))}
+        onSelect={(state) => location.assign(runsHref({ state, instrument, search }))}
       />
       <Select
         id="runs-instrument"
         label="Instrument"
         value={instrument}
         options={[['', 'All instruments'], ...[...names].map((name) => [name, name] as const)]}
-        onSelect={(instrument) => location.assign(runsHref({ state, instrument }))}
+        onSelect={(instrument) => location.assign(runsHref({ state, instrument, search }))}
       />
+      {search !== undefined && (
+        <a class="button clear" href={runsHref({ state, instrument })}>
+          Show all runs
+        </a>
+      )}
     </div>
   );
 }
 
-function describeRuns(found: number, { state, instrument, before }: RunsRoute): string {
+function describeRuns({ jobs, searchedTo }: JobsAnswer, waiting: readonly WaitingRun[], route: RunsRoute): string {
+  const { state, instrument, search, before } = route;
   const kind = state === undefined ? '' : `${state} `;
   const older = before === undefined ? '' : `, older than run ${before}`;
   const rest = `${instrument === undefined ? '' : ` of ${instrument}`}${older}`;
-  if (found === 0) return `No ${kind}runs${rest}`;
-  if (found > PAGE_SIZE) return `The newest ${PAGE_SIZE} ${kind}runs${rest}`;
-  return `${plural(found, `${kind}run`)}${rest}`;
+  if (jobs.length > PAGE_SIZE) return `The newest ${PAGE_SIZE} ${kind}runs${rest}`;
+  const unreadable = waiting.filter(({ isUnreadable }) => isUnreadable).length;
+  const notReady = waiting.length - unreadable;
+  const parts = [
+    ...(unreadable > 0 ? [`${plural(unreadable, 'file')} that cannot be read`] : []),
+    ...(notReady > 0 ? [`${plural(notReady, 'file')} not ready yet`] : []),
+    ...(jobs.length > 0 ? [`${plural(jobs.length, `${kind}run`)}${rest}`] : []),
+  ];
+  if (searchedTo !== undefined)
+    return `${joinWords(parts) || `No ${kind}runs${rest}`}. Only runs ${formatCount(searchedTo)} and newer were searched.`;
+  if (parts.length > 0) return joinWords(parts);
+  const advice =
+    search === undefined ? '' : ': labfeed has not read such a file. Check that it is in a watched folder.';
+  return `No ${kind}runs${rest}${advice}`;
 }
 
+interface WaitingRun extends WaitingFile {
+  readonly instrument: string;
+  readonly isUnreadable: boolean;
+}
+
+/** Files of this instrument that match, but are not runs yet. */
+function waitingFiles({ live }: PageState, { state, instrument, search = '' }: RunsRoute): WaitingRun[] {
+  if (state !== undefined && state !== 'waiting') return [];
+  return live.instruments
+    .filter(({ name }) => (instrument ?? name) === name)
+    .flatMap(({ name, waiting, unreadable }) => {
+      const blocked = new Set(unreadable.first.map(({ path }) => path));
+      const others = waiting.first.filter(({ path }) => !blocked.has(path));
+      return [...unreadable.first, ...others]
+        .filter(({ path }) => hasWords(`${name} ${path}`, search))
+        .map((file) => ({ ...file, instrument: name, isUnreadable: blocked.has(file.path) }));
+    });
+}
+
+const WaitingRow = ({ file: { path, reason, since, instrument, isUnreadable } }: { file: WaitingRun }) => (
+  <li class="row">
+    {isUnreadable ? <StateChip state="quarantined" label="unreadable" /> : <StateChip state="waiting" />}
+    <span class="what">
+      <b>{fileName(path)}</b>
+      <span class="why">{shortReason(reason, path)}</span>
+    </span>
+    <span class="soft">{instrument}</span>
+    <span />
+    <span class="soft when">
+      <Ago at={since} />
+    </span>
+  </li>
+);
+
+/** All of it is a link to the run, except for the link to the experiment. */
 const RunRow = ({ job }: { job: Job }) => (
   <li class="row">
-    <a href={runHref(job.id)} class="row-link">
-      <StateChip state={job.state} />
-      <span class="name">{nameOf(job)}</span>
-      <span class="soft">{job.instrument}</span>
-      <span class="soft">{job.experiment === undefined ? '' : `experiment ${job.experiment}`}</span>
-      <span class="soft when">
-        <Ago at={job.addedAt} />
-      </span>
-    </a>
+    <StateChip state={job.state} />
+    <span class="what">
+      <a href={runHref(job.id)} class="name">
+        {nameOf(job)}
+      </a>
+      {job.title && job.path && <span class="path">{fileName(job.path)}</span>}
+      {job.reason !== undefined && <span class="why">{shortReason(job.reason, job.path)}</span>}
+    </span>
+    <span class="soft">{job.instrument}</span>
+    <span class="filed">
+      <ExperimentLink job={job} />
+    </span>
+    <span class="soft when">
+      <Ago at={job.addedAt} />
+    </span>
   </li>
 );
 
@@ -144,7 +223,7 @@ export function RunDetail({ id, state }: { id: number; state: PageState | undefi
       )}
       {job && (
         <>
-          <RunHead job={job} servers={state?.overview.servers ?? []} />
+          <RunHead job={job} />
           <SentDraft job={job} />
           <History job={job} />
         </>
@@ -153,9 +232,7 @@ export function RunDetail({ id, state }: { id: number; state: PageState | undefi
   );
 }
 
-type Servers = PageState['overview']['servers'];
-
-function RunHead({ job, servers }: { job: JobDetail; servers: Servers }) {
+function RunHead({ job }: { job: JobDetail }) {
   const now = useContext(Now);
   const isOpen = job.state === 'queued' || job.state === 'sending';
   return (
@@ -172,20 +249,27 @@ function RunHead({ job, servers }: { job: JobDetail; servers: Servers }) {
       )}
       <Facts
         facts={[
-          ['Experiment', <ExperimentLink job={job} servers={servers} />],
+          ['In the notebook', job.experiment === undefined ? 'not yet' : <ExperimentLink job={job} />],
           ['File', job.paths.length > 0 ? <Lines lines={job.paths} /> : job.path || 'erased'],
+          ['Growing', job.growing],
           ['Afterwards', sourceLines(job).length > 0 ? <Lines lines={sourceLines(job)} /> : undefined],
           ['Versions', job.versions.length > 0 ? <Lines lines={job.versions} /> : undefined],
-          ['Size', formatBytes(job.size)],
-          ['Growing', job.growing],
-          ['Modified', formatTime(job.modifiedMs)],
-          ['SHA-256', <code>{job.sha256}</code>],
-          ['Attempts', job.attempts > 0 ? String(job.attempts) : undefined],
           ['Next attempt', isOpen && job.dueAt > now ? formatClock(job.dueAt, now) : undefined],
           ['Differs from previous run', job.drift.length > 0 ? <Lines lines={job.drift} /> : undefined],
         ]}
       />
       {job.reason === undefined && <RunChoices job={job} />}
+      <details>
+        <summary>More about the file</summary>
+        <Facts
+          facts={[
+            ['Size', formatBytes(job.size)],
+            ['Modified', job.modifiedMs === 0 ? undefined : formatTime(job.modifiedMs)],
+            ['SHA-256', <code>{job.sha256}</code>],
+            ['Attempts to send it', job.attempts > 0 ? String(job.attempts) : undefined],
+          ]}
+        />
+      </details>
     </div>
   );
 }
@@ -198,16 +282,6 @@ const sourceLines = ({ sources }: JobDetail): string[] =>
     const words = describeSource(source);
     return words === undefined ? [] : `${source.path.replace(/.*\//, '')} ${words}`;
   });
-
-/** The address of an experiment's page is known for eLabFTW only; elsewhere the link leads to the notebook. */
-function ExperimentLink({ job: { experiment, server }, servers }: { job: JobDetail; servers: Servers }) {
-  if (experiment === undefined) return 'none yet';
-  if (server === undefined) return experiment;
-  const isElabftw = servers.find(({ url }) => url === server)?.dialect === 'elabftw';
-  if (!isElabftw) return <ServerLink url={server}>{`${experiment} at ${server}`}</ServerLink>;
-  const page = `${server.replace(/\/$/, '')}/experiments.php?mode=view&id=${experiment}`;
-  return <ServerLink url={page}>{String(experiment)}</ServerLink>;
-}
 
 function SentDraft({ job: { id, state, draft, comments } }: { job: JobDetail }) {
   if (!draft) return null;

@@ -102,6 +102,10 @@ const otherAlarms = ({ live }: PageState): Problem[] =>
     .filter(({ kind }) => !COVERED.includes(kind))
     .map(({ kind, text }) => (kind === 'folder' ? error(text) : warning(text)));
 
+/** Whether the notebook is not available, or nothing may be sent to it. */
+export const isAway = ({ live: { notebook } }: PageState): boolean =>
+  ['down', 'held', 'halted'].includes(notebook.gate.kind);
+
 /** `oldestAt`: when the run that has waited longest was added. `backlogs`: how many instruments need a decision. */
 export function totalsOf({ overview: { instruments }, live }: PageState) {
   const sum = (counts: readonly number[]): number => counts.reduce((total, count) => total + count, 0);
@@ -109,7 +113,7 @@ export function totalsOf({ overview: { instruments }, live }: PageState) {
   return {
     done: sum(instruments.map(({ runs }) => runs.done)),
     inProgress: sum(instruments.map(({ runs }) => runs.queued + runs.sending)),
-    notReady: sum(live.instruments.map(({ waiting }) => waiting.files)),
+    notReady: sum(live.instruments.map(({ waiting }) => waiting.files - waiting.unreadable)),
     backlogs: instruments.filter(({ asked }) => asked > 0).length,
     oldestAt: oldest.length === 0 ? undefined : Math.min(...oldest),
   };
