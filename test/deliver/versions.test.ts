@@ -568,6 +568,14 @@ test('a version counts as a file of its instrument, also after a restart', async
   expect(await scene.journal().outbox.lastAddedAt('other')).toBeUndefined();
 });
 
+test('an experiment that shows an earlier version is no sign of a lost journal', async () => {
+  const scene = await withVersions({ dialect: 'v2' }, 'a', 'bb');
+  const isKnown = (content: string) => scene.journal().outbox.hasContent('balance', newRun(content).file.sha256);
+  expect(await isKnown('a')).toBe(true);
+  expect(await isKnown('bb')).toBe(true);
+  expect(await isKnown('ccc')).toBe(false);
+});
+
 test('however many runs there are, a version costs no more', async () => {
   const scene = await withVersions({ dialect: 'elabftw' }, 'a', 'bb', 'a', 'ccc');
   await scene.see('bad', { problem: new FileError('unreadable') });
