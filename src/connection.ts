@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { systemClock } from './clock.js';
 import type { UsableConfig } from './config/load.js';
 import { holdKey, type Key, readKey } from './config/secrets.js';
@@ -26,6 +27,7 @@ export function connect(config: NotebookConfig, key: Key, schedule: Schedule, on
     timeoutMs: config.timeout,
     // The limiter keeps to `concurrency`, apart from writes that stall.
     connections: 2 * config.concurrency,
+    ca: config.ca === undefined ? undefined : readFileSync(config.ca, 'utf8'),
     commentField: config.commentField,
     onResponse,
     schedule: (request, isWrite) => schedule(() => request().catch(refreshKey), isWrite),

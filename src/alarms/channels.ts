@@ -2,13 +2,14 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { hostname } from 'node:os';
 import { setImmediate } from 'node:timers/promises';
-import { request } from 'undici';
+import { ProxyAgent, request } from 'undici';
 import { backoffMs, type Clock } from '../clock.js';
 import type { CommandLine } from '../config/settings.js';
 import { explain, LabfeedError, systemCode } from '../errors.js';
 import type { LiveAlarm } from '../live.js';
 import type { Log } from '../log.js';
 import type { AlarmBook, Channel, Notice } from '../model.js';
+import { proxyFor } from '../proxy.js';
 
 /** Sends one notice. Rejects if that failed. */
 export type Send = (notice: Notice, signal: AbortSignal) => Promise<void>;
@@ -206,7 +207,9 @@ export function createWebhook(url: string, timeoutMs = WEBHOOK_TIMEOUT_MS): Send
 
   return async (notice, signal) => {
     const limit = AbortSignal.timeout(timeoutMs);
+    const proxy = proxyFor(new URL(url));
     const { statusCode, body } = await request(url, {
+      ...(proxy && { dispatcher: new ProxyAgent(proxy.href) }),
       method: 'POST',
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify(messageOf(notice)),

@@ -99,8 +99,8 @@ export function checkTransport(
   if (env['NODE_TLS_REJECT_UNAUTHORIZED'] === '0')
     findings.push({
       level: 'note',
-      text: 'NODE_TLS_REJECT_UNAUTHORIZED=0 is set: any server can pretend to be the notebook and get the API key',
-      hint: 'remove it. For a private certificate authority, start labfeed with NODE_EXTRA_CA_CERTS=FILE',
+      text: 'NODE_TLS_REJECT_UNAUTHORIZED=0 is set. labfeed verifies the certificate of the notebook anyway',
+      hint: 'remove it. For a private certificate authority, set `notebook.ca`',
     });
   return findings;
 }

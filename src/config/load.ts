@@ -8,7 +8,7 @@ import { nearest } from '../text.js';
 import { type CheckContext, checkValue, unknownKey } from './problems.js';
 import { type Config, configSchema, INSTRUMENT_NAME, type InstrumentConfig, instrumentSchema } from './schema.js';
 import { resolveSecret, type SecretSource, secretFile } from './secrets.js';
-import { resolveCommand } from './settings.js';
+import { checkAuthority, resolveCommand, resolveNotebook } from './settings.js';
 import { type ConfigPath, readYaml, type YamlFile } from './yaml.js';
 
 /** An instrument with its name, absolute paths, and the locations of its keys. */
@@ -89,7 +89,8 @@ export function loadConfig(file: string): LoadedConfig {
   };
   reportUnknownKeys(main, top, Object.keys(configSchema.shape), { problems, hiding });
   const written = setting('notebook');
-  const notebook = written && { ...written, key: resolveSecret(written.key, dirname(main.file)) };
+  const notebook = written && resolveNotebook(written, dirname(main.file));
+  if (notebook?.ca !== undefined) problems.push(...checkAuthority(notebook.ca, main.placeOf(['notebook', 'ca'])));
   const settings = readSettings(setting, main.file);
   const parts = [main, ...readParts(main, setting('include'), { problems, hiding })];
   const entries = parts.flatMap((yaml) => readEntries(yaml, hiding));

@@ -1,8 +1,11 @@
+import { X509Certificate } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { isIPv4, isIPv6 } from 'node:net';
 import { resolve } from 'node:path';
 import { z } from 'zod';
+import { type Place, type Problem, systemCode } from '../errors.js';
 import { ARROW, mapError, rate, text, wait } from './grammar.js';
-import { secret } from './secrets.js';
+import { resolveSecret, secret } from './secrets.js';
 
 /** The settings of the whole daemon that have a notation of their own: notebook, status page, alarms. */
 
@@ -35,6 +38,11 @@ export const notebookSchema = z
         .describe('The maximum number of requests in flight, apart from those that have had no answer for 5 s.'),
       rate: rate().prefault('10/s').describe('The maximum request rate. labfeed slows down if the server asks for it.'),
       timeout: wait().prefault('30s').describe('The timeout for one request.'),
+      ca: text('the path of a file')
+        .optional()
+        .describe(
+          'A PEM file with the certificate of a private authority that signed the certificate of the server. Public authorities are not trusted then.',
+        ),
       commentField: text('the name of a field')
         .default('comment')
         .describe('The name of the text field in the body of a comment request.'),
@@ -42,6 +50,27 @@ export const notebookSchema = z
     { error: mapError('notebook: { url: https://eln.example.org, key: { file: /etc/labfeed/api-key } }') },
   )
   .describe('The notebook in which runs are filed.');
+
+/** Relative paths are relative to the folder of the configuration. */
+export const resolveNotebook = (notebook: NotebookConfig, folder: string): NotebookConfig => ({
+  ...notebook,
+  key: resolveSecret(notebook.key, folder),
+  ...(notebook.ca !== undefined && { ca: resolve(folder, notebook.ca) }),
+});
+
+/** The file must have a certificate: otherwise no server would be trusted. */
+export function checkAuthority(file: string, where: Place): Problem[] {
+  const problem = (message: string, hint: string): Problem[] => [{ where, message, hint, stops: 'daemon' }];
+  try {
+    new X509Certificate(readFileSync(file));
+    return [];
+  } catch (error) {
+    const code = systemCode(error) ?? '';
+    return /^E[A-Z]+$/.test(code)
+      ? problem(`notebook.ca: cannot read ${file} (${code})`, 'name a file that labfeed can read')
+      : problem(`notebook.ca: ${file} has no certificate`, 'it must be a PEM file: -----BEGIN CERTIFICATE-----');
+  }
+}
 
 /** Where a server listens. */
 interface Address {

@@ -1,5 +1,6 @@
-import { type Dispatcher, Pool } from 'undici';
+import { type Dispatcher, Pool, ProxyAgent } from 'undici';
 import { explain, NotebookError } from '../errors.js';
+import { proxyFor } from '../proxy.js';
 import { connectionError, quote, type RequestInfo, responseError, type Subject, statusError } from './errors.js';
 import { exchange, type HttpResponse, MAX_ERROR_BYTES, type Method, SUCCESS_STATUS } from './http.js';
 import { type FileToSend, type Form, formOf } from './multipart.js';
@@ -29,6 +30,8 @@ export interface NotebookOptions {
   /** For one request, from connecting to the last byte of the response. */
   readonly timeoutMs: number;
   readonly connections: number;
+  /** The certificates of the authority to trust instead of the public ones, as PEM. */
+  readonly ca?: string | undefined;
   /** The name of the text field of a comment, which the contract does not show. */
   readonly commentField: string;
   /** The rate limiter. It sees the failure of each request. */
@@ -192,23 +195,18 @@ class Connection {
   readonly #origin: string;
   readonly #prefix: string;
   readonly #pool: Dispatcher;
+  /** The origin, and the proxy on the way to it. */
+  readonly #route: string;
   readonly #pending = new Set<Promise<unknown>>();
 
   constructor(options: NotebookOptions) {
-    const { origin, pathname } = new URL(options.url);
-    const { connections, timeoutMs } = options;
+    const url = new URL(options.url);
+    const proxy = proxyFor(url);
     this.#options = options;
-    this.#origin = origin;
-    this.#prefix = `${pathname.replace(/\/+$/, '')}/api/v2`;
-    this.#pool = new Pool(origin, {
-      connections,
-      // One request per connection at a time: undici may repeat a pipelined request by itself.
-      pipelining: 1,
-      connect: { timeout: timeoutMs },
-      headersTimeout: timeoutMs,
-      bodyTimeout: timeoutMs,
-      keepAliveMaxTimeout: MAX_IDLE_MS,
-    });
+    this.#origin = url.origin;
+    this.#prefix = `${url.pathname.replace(/\/+$/, '')}/api/v2`;
+    this.#pool = openPool(url.origin, proxy, options);
+    this.#route = proxy ? `${url.origin} through the proxy ${proxy.origin}` : url.origin;
   }
 
   async request<T>(request: Request<T>): Promise<T> {
@@ -233,13 +231,19 @@ class Connection {
     check?.();
     const { onResponse } = this.#options;
     const timeoutMs = this.#options.timeoutMs + (form ? form.length / SLOWEST_BYTES_PER_MS : 0);
-    const request: RequestInfo = { method, path: this.#prefix + path, subject, key: readKey(this.#options) };
+    const request: RequestInfo = {
+      method,
+      path: this.#prefix + path,
+      subject,
+      key: readKey(this.#options),
+      origin: this.#origin,
+    };
     const limits = { timeoutMs, maxBytes: maxBytes(method, subject) };
     const result = await exchange(this.#pool, toHttp(request, body, form), limits);
     if (result.response === undefined) {
       const { isSent, error } = result;
       onResponse?.(method, undefined);
-      throw connectionError(request, this.#origin, isSent, error);
+      throw connectionError(request, this.#route, isSent, error);
     }
     const { response } = result;
     onResponse?.(method, response.status);
@@ -250,6 +254,22 @@ class Connection {
       throw responseError(request, response, error instanceof Error ? error : new Error(String(error)));
     }
   }
+}
+
+function openPool(origin: string, proxy: URL | undefined, { connections, timeoutMs, ca }: NotebookOptions): Dispatcher {
+  // Explicitly, so that NODE_TLS_REJECT_UNAUTHORIZED=0 does not apply: any server could get the key.
+  const tls = { timeout: timeoutMs, rejectUnauthorized: true, ...(ca !== undefined && { ca }) };
+  const options = {
+    connections,
+    // One request per connection at a time: undici may repeat a pipelined request by itself.
+    pipelining: 1,
+    headersTimeout: timeoutMs,
+    bodyTimeout: timeoutMs,
+    keepAliveMaxTimeout: MAX_IDLE_MS,
+  };
+  if (!proxy) return new Pool(origin, { connect: tls, ...options });
+  const agent = new ProxyAgent({ uri: proxy.href, requestTls: tls, proxyTls: { timeout: timeoutMs }, ...options });
+  return agent.compose((dispatch) => (request, handler) => dispatch({ origin, ...request }, handler));
 }
 
 function toHttp({ method, path, key }: RequestInfo, body: object | undefined, form: Form | undefined) {

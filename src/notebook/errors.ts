@@ -10,6 +10,7 @@ export interface RequestInfo {
   readonly subject: Subject;
   /** To keep it out of the message. */
   readonly key: string;
+  readonly origin: string;
 }
 
 /** What a request is about: one experiment or its comments, the collection of experiments, or API keys. */
@@ -26,6 +27,7 @@ export function statusError(request: RequestInfo, response: HttpResponse, now: n
   const isWait = waitMs !== undefined && (status === 429 || status >= 500);
   return new NotebookError(verdict.failure, `${rejected}${describeStatus(request, status, body)}`, {
     ...verdict,
+    hint: (verdict.hint === HINTS.redirect && redirectHint(request, headers['location'])) || verdict.hint,
     status,
     ...(isWait ? { retryAfterMs: waitMs } : {}),
   });
@@ -50,9 +52,9 @@ export function responseError(request: RequestInfo, response: HttpResponse, prob
 }
 
 /** There was no response. `isSent`: whether a byte of the request may have been sent. */
-export function connectionError(request: RequestInfo, origin: string, isSent: boolean, error: Error): NotebookError {
+export function connectionError(request: RequestInfo, route: string, isSent: boolean, error: Error): NotebookError {
   const reason = quote([connectionReason(error)], request.key);
-  const what = isSent ? `no response from ${origin} to ${titleOf(request)}` : `cannot connect to ${origin}`;
+  const what = isSent ? `no response from ${route} to ${titleOf(request)}` : `cannot connect to ${route}`;
   return new NotebookError('server', `${what}: ${reason}`, {
     outcomeUnknown: isSent && isWrite(request.method),
     hint: connectionHint(error, isSent),
@@ -79,6 +81,9 @@ function quotable({ subject }: RequestInfo, status: number, { kind, messages, da
 /** OpenSSL's messages if the server responds in plain text. */
 const NOT_TLS = /wrong version number|packet length too long/i;
 
+/** undici's message if a proxy does not connect. */
+const PROXY_REFUSED = /^Proxy response \((\d+)\)/;
+
 const REASONS: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'connection refused',
   ENOTFOUND: 'unknown host name',
@@ -93,6 +98,8 @@ function connectionReason(error: Error): string {
   const code = systemCode(error) ?? systemCode(first) ?? '';
   const message = error.message || (first instanceof Error ? first.message : '') || code || error.name;
   if (NOT_TLS.test(message)) return 'the server does not speak TLS on this port';
+  const [, refused] = PROXY_REFUSED.exec(message) ?? [];
+  if (refused !== undefined) return `the proxy returned status ${refused}`;
   return REASONS[code] === undefined ? message : `${REASONS[code]} (${code})`;
 }
 
@@ -100,10 +107,21 @@ function connectionHint(error: Error, isSent: boolean): string {
   if (isSent) return error instanceof TimeoutError ? HINTS.timeout : HINTS.outage;
   if (NOT_TLS.test(error.message)) return 'check the port in `notebook.url`, or use http://';
   if (/CERT|SIGNED|^UNABLE_TO|TLS|SSL|EPROTO/.test(systemCode(error) ?? ''))
-    return 'check `notebook.url`. For a private certificate authority, start labfeed with NODE_EXTRA_CA_CERTS=FILE';
+    return 'check `notebook.url`. For a private certificate authority, set `notebook.ca` to the file with its certificate';
+  if (PROXY_REFUSED.test(error.message))
+    return 'check HTTPS_PROXY and HTTP_PROXY. If the notebook needs no proxy, add its host to NO_PROXY';
   return systemCode(error) === 'ENOTFOUND'
     ? 'check the spelling of `notebook.url`'
     : 'check `notebook.url`, and that the server is running';
+}
+
+/** What to write in the configuration, if the server redirects to another server, or the API to another path. */
+function redirectHint({ path, origin, key }: RequestInfo, location = ''): string | undefined {
+  if (!URL.canParse(location, origin + path)) return undefined;
+  const target = new URL(location, origin + path);
+  const [prefix = '', rest] = target.href.split('/api/v2');
+  if (rest === undefined && target.origin === origin) return undefined;
+  return `if ${quote([rest === undefined ? target.origin : prefix], key)} is the notebook, set \`notebook.url\` to it. labfeed does not follow redirects, so that the key reaches no other server`;
 }
 
 const HINTS = {

@@ -12,7 +12,7 @@ import { trialAsText } from '../commands/try.js';
 import { findExistingConfig, isIncluded, loadConfig, SYSTEM_CONFIG } from '../config/load.js';
 import { INSTRUMENT_NAME, instrumentSchema } from '../config/schema.js';
 import { readKey, resolveSecret, secret } from '../config/secrets.js';
-import { type NotebookConfig, notebookSchema } from '../config/settings.js';
+import { checkAuthority, type NotebookConfig, notebookSchema } from '../config/settings.js';
 import { openNotebook } from '../connection.js';
 import { ConfigError, LabfeedError, NotebookError, type Place, systemCode, UsageError } from '../errors.js';
 import { learn, suggestFiles, suggestName, toComment, toInstrument } from '../learn/learn.js';
@@ -24,11 +24,12 @@ import { createMatcher, pathInside } from '../watch/match.js';
 import { createFiles, type NewFile, requireWritable } from './create.js';
 import { type Answers, answersFrom, askPerson, readYes, StoppedError } from './questions.js';
 
-const ANSWERS = ['server', 'key', 'folder', 'sample', 'name', 'start'];
+const ANSWERS = ['server', 'ca', 'key', 'folder', 'sample', 'name', 'start'];
 
-const NOTE = `The answers in the file: server, key ({ file: PATH } or { env: NAME }), folder,
-sample (a path, or none), name, and start (true or false). What is absent gets its
-default. Relative paths are relative to the file.`;
+const NOTE = `The answers in the file: server, ca (the certificate of a private authority), key
+({ file: PATH } or { env: NAME }), folder, sample (a path, or none), name, and start
+(true or false). What is absent gets its default. Relative paths are relative to
+the file.`;
 
 export function addSetup(command: Command): void {
   withExamples(command, ['labfeed setup', 'labfeed setup --config lab.yaml --answers answers.yaml'], NOTE)
@@ -98,7 +99,11 @@ async function planConfig(deps: SetupDeps): Promise<Plan> {
   const key = await askKey(deps, notebook, keyFile);
   const toText = ({ name, written, doubts }: Described): string =>
     withComments(doubts, {
-      notebook: { url: notebook.url, key: isService ? { credential: 'api-key' } : { file: 'api-key' } },
+      notebook: {
+        url: notebook.url,
+        ...(notebook.ca !== undefined && { ca: notebook.ca }),
+        key: isService ? { credential: 'api-key' } : { file: 'api-key' },
+      },
       include: 'instruments.d/*.yaml',
       instruments: { [name]: written },
     });
@@ -155,15 +160,15 @@ const askServer = ({ answers, print }: SetupDeps): Promise<NotebookConfig> =>
     why: 'labfeed files runs there. The default is the built-in notebook, which `labfeed sandbox` starts.',
     preset: 'http://127.0.0.1:7781',
     async read(url) {
-      const notebook = parsed(notebookSchema, { url, key: { env: 'NONE' } });
-      await requireServer(notebook);
+      const asked = parsed(notebookSchema, { url, key: { env: 'NONE' } });
+      const notebook = await requireServer(asked).catch((error: unknown) => askAuthority(answers, asked, error));
       for (const { text, hint } of checkTransport({ notebook })) print(`note: ${text}\n  → ${hint}`);
       return notebook;
     },
   });
 
 /** A notebook rejects this key. Any other answer means that the address is wrong. */
-async function requireServer(notebook: NotebookConfig): Promise<void> {
+async function requireServer(notebook: NotebookConfig): Promise<NotebookConfig> {
   const client = openNotebook({ notebook, placeOf: nowhere }, { key: held('labfeed-setup') });
   try {
     await client.listKeys();
@@ -172,6 +177,31 @@ async function requireServer(notebook: NotebookConfig): Promise<void> {
   } finally {
     await client.close();
   }
+  return notebook;
+}
+
+/** Asks for the certificate of an authority, if that is why the server cannot be used. */
+async function askAuthority(
+  { ask, folder }: Answers,
+  notebook: NotebookConfig,
+  error: unknown,
+): Promise<NotebookConfig> {
+  if (!(error instanceof NotebookError && error.hint?.includes('notebook.ca'))) throw error;
+  const trusting = await ask({
+    key: 'ca',
+    text: `The file with the certificate of your authority? (${error.message})`,
+    why: 'labfeed sends the key only to a server whose certificate it can verify. With none, you can enter another address.',
+    preset: 'none',
+    async read(answer) {
+      if (answer === 'none') return undefined;
+      const ca = resolve(folder, answer);
+      const [problem] = checkAuthority(ca, { file: ca });
+      if (problem) throw new LabfeedError(problem.message, { hint: problem.hint });
+      return requireServer({ ...notebook, ca });
+    },
+  });
+  if (!trusting) throw error;
+  return trusting;
 }
 
 const nowhere = (): Place => ({ file: '' });

@@ -109,7 +109,8 @@ export function answersFrom(file: string, keys: readonly string[]): Answers {
         if (answer === undefined) throw new LabfeedError('the answer is missing');
         return await read(answer);
       } catch (error) {
-        if (!(error instanceof LabfeedError)) throw error;
+        // A question about an answer has already named itself.
+        if (!(error instanceof LabfeedError) || error instanceof UsageError) throw error;
         const [first = error] = error instanceof ConfigError ? error.problems : [];
         throw new UsageError(`${key}: ${first.message}`, { where, hint: first.hint, cause: error });
       }

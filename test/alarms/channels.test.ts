@@ -3,12 +3,13 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { createCommand, createWebhook } from '../../src/alarms/channels.js';
 import { createLog } from '../../src/log.js';
 import type { Notice } from '../../src/model.js';
 import { silentLog } from '../support/silent-log.js';
 import { tempFolder } from '../support/temp-folder.js';
+import { serveProxy } from '../support/tls.js';
 import { until } from '../support/until.js';
 
 const never = new AbortController().signal;
@@ -41,6 +42,17 @@ describe('the webhook', () => {
     });
     return { bodies, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook/SECRET?t=TOKEN` };
   }
+
+  test('is reached through a proxy', async () => {
+    const { url, bodies } = await receiver(200);
+    const proxy = await serveProxy(Number(new URL(url).port));
+    vi.stubEnv('HTTP_PROXY', proxy.url);
+    vi.stubEnv('NO_PROXY', '');
+    onTestFinished(() => void vi.unstubAllEnvs());
+    await createWebhook('http://chat.test/hook')(NOTICE, never);
+    expect(bodies).toHaveLength(1);
+    expect(proxy.seen).toMatchObject([{ target: 'chat.test:80' }]);
+  });
 
   test('receives one POST with JSON', async () => {
     const { bodies, url } = await receiver(204);

@@ -312,8 +312,22 @@ test('a redirect is not followed: the key is sent only to the configured address
   });
   const error = await failureOf(notebook.createExperiment());
   expect(error).toMatchObject({ failure: 'server', outcomeUnknown: true, status: 307 });
-  expect(error.hint).toContain('notebook.url');
+  expect(error.hint).toContain(`if ${elsewhere.url} is the notebook, set \`notebook.url\` to it`);
   expect(elsewhere.requests).toEqual([]);
+});
+
+test.each([
+  ['https://new.example.org/eln/api/v2/experiments', 'if https://new.example.org/eln is the notebook'],
+  ['/eln/api/v2/experiments', /^if http:\/\/127\.0\.0\.1:\d+\/eln is the notebook/],
+  ['/login.php', 'check `notebook.url`: the server redirects to another address'],
+  ['http://[', 'check `notebook.url`: the server redirects to another address'],
+])('a redirect to %s says what to put in notebook.url', async (location, hint) => {
+  const { notebook } = await openContract({
+    postExperiments: () => new HttpResponse(null, { status: 301, headers: { Location: location } }),
+  });
+  const { hint: shown = '' } = await failureOf(notebook.createExperiment());
+  if (typeof hint === 'string') expect(shown).toContain(hint);
+  else expect(shown).toMatch(hint);
 });
 
 test('the host in a Location header is never contacted', async () => {

@@ -9,6 +9,7 @@ import { createFiles } from '../../src/setup/create.js';
 import { askPerson } from '../../src/setup/questions.js';
 import { runSandbox } from '../support/sandbox.js';
 import { tempFolder } from '../support/temp-folder.js';
+import { makeAuthority, serveTls } from '../support/tls.js';
 
 const SAMPLE = 'Sample: Lambda DNA\nDate: 2026-04-03\n\nWell\tA260 (AU)\nA1\t1.230\nA2\t1.198\n';
 
@@ -138,6 +139,18 @@ test('a key that may only read is a wrong answer', async () => {
   const { shown, error } = await converse(join(tempFolder(), 'labfeed.yaml'), [url, readOnly]);
   expect(shown).toContain('"reader" may only read');
   expect(error?.message).toMatch(/nothing was changed/);
+});
+
+test('the certificate of a private authority is asked for if the server needs it, and verified', async () => {
+  const { url, key, folder, file } = await scene();
+  const authority = makeAuthority();
+  const secure = `https://127.0.0.1:${await serveTls(url, authority.sign('IP:127.0.0.1'))}`;
+  const typed = [secure, '', secure, join(folder, 'run-17.tsv'), makeAuthority().file, authority.file, key, folder];
+  const { shown, error } = await converse(file, [...typed, '', '', '']);
+  expect(error).toBeUndefined();
+  expect(shown).toContain('run-17.tsv has no certificate');
+  expect(shown.match(/cannot connect to https/g)?.length).toBeGreaterThan(2);
+  expect(loadConfig(file)).toMatchObject({ problems: [], notebook: { url: secure, ca: authority.file } });
 });
 
 test('stopped at any question, setup changes nothing', async () => {

@@ -141,5 +141,9 @@ function refused(
   { type, text }: typeof PAGE,
 ): NotebookError {
   const subject = path === '/experiments' ? 'experiments' : 'entry';
-  return statusError({ method, path, subject, key: '' }, { status, headers: { 'content-type': type }, text }, 0);
+  return statusError(
+    { method, path, subject, key: '', origin: 'http://simulated' },
+    { status, headers: { 'content-type': type }, text },
+    0,
+  );
 }
