@@ -220,11 +220,13 @@ function showUnit(): string[] {
   return stdout ? stdout.split('\n') : [];
 }
 
-/** Whether the page's token can be read. The port is not tested: a running daemon uses it. */
+/** Whether the page's tokens can be read. The port is not tested: a running daemon uses it. */
 function checkToken({ settings: { status }, placeOf }: LoadedConfig): Finding[] {
-  if (status === false || !status.token) return [];
-  const { token } = status;
-  return secretProblems(() => readToken(token, placeOf(['status', 'token'])));
+  if (status === false) return [];
+  return (['token', 'readToken'] as const).flatMap((name) => {
+    const source = status[name];
+    return source ? secretProblems(() => readToken(source, placeOf(['status', name]))) : [];
+  });
 }
 
 /** Problems with reading a secret; none if it can be read. */

@@ -188,11 +188,14 @@ function requireOneChoice(runs: readonly number[], { quarantined, held, remap, i
 const addRunsCommand =
   (kind: 'refile' | 'ignore') =>
   (command: Command): void => {
-    withJson(command, [`labfeed ${kind} 17`])
+    withJson(command, [`labfeed ${kind} 17`, ...(kind === 'ignore' ? ['labfeed ignore 17 --undo'] : [])])
       .argument('<run...>', 'Run numbers', parseNumbers)
-      .action(async (runs: readonly number[], options: JsonOption) => {
-        await decide({ ...options, choose: async () => requestsFor(kind, runs) });
+      .action(async (runs: readonly number[], { undo, ...options }: JsonOption & { undo?: true }) => {
+        const choose = async () =>
+          undo ? runs.map((run) => ({ kind: 'ignore', run, undo }) as const) : requestsFor(kind, runs);
+        await decide({ ...options, choose });
       });
+    if (kind === 'ignore') command.option('--undo', 'Put ignored runs back, so that they need a decision again');
   };
 
 export const addRefile = addRunsCommand('refile');
@@ -270,18 +273,25 @@ export function addBackfill(command: Command): void {
     .argument('<instrument>', 'Instrument whose backlog needs a decision')
     .option('--since <date>', 'File only files modified on or after this date, and skip the others', parseDate)
     .option('--skip', 'Skip the entire backlog')
+    .option('--undo', 'Put the files that you skipped back into the backlog')
     .action(backfill);
 }
 
-async function backfill(instrument: string, options: JsonOption & { since?: string; skip?: boolean }): Promise<void> {
-  const { since, skip } = options;
-  if (since !== undefined && skip) {
-    throw new UsageError('--since and --skip cannot be used together', {
-      hint: `for example: labfeed backfill ${instrument} --since ${since}`,
+interface BackfillOptions extends JsonOption {
+  readonly since?: string;
+  readonly skip?: boolean;
+  readonly undo?: boolean;
+}
+
+async function backfill(instrument: string, options: BackfillOptions): Promise<void> {
+  const { since, skip, undo } = options;
+  if ([since !== undefined, skip, undo].filter(Boolean).length > 1) {
+    throw new UsageError('only one of --since, --skip and --undo can be used', {
+      hint: `for example: labfeed backfill ${instrument} --since 2026-01-01`,
     });
   }
   await withReader(options, (opened) => requireInstrument(instrument, opened));
-  const existing = skip ? 'skip' : since === undefined ? 'ingest' : { since };
+  const existing = undo ? 'undo' : skip ? 'skip' : since === undefined ? 'ingest' : { since };
   await decide({ ...options, choose: async () => [{ kind: 'backfill', instrument, existing }] });
 }
 

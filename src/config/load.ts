@@ -138,9 +138,9 @@ function readSettings(setting: <K extends keyof Config>(key: K) => Config[K] | u
   const journal = setting('journal');
   const alarms = setting('alarms');
   const status = setting('status') ?? false;
-  const token = status !== false && status.token && resolveSecret(status.token, folder);
+  const resolved = (source: SecretSource | undefined) => source && resolveSecret(source, folder);
   return {
-    status: token ? { ...status, token } : status,
+    status: status && { ...status, token: resolved(status.token), readToken: resolved(status.readToken) },
     log: setting('log') ?? 'info',
     keep: setting('keep') ?? 0,
     spool: setting('spool') ?? 0,
@@ -258,8 +258,8 @@ type WrittenInstrument = z.input<typeof instrumentSchema>;
 
 /** What must never be filed, wherever a link to it is. */
 function ownFiles(settings: Settings, key: SecretSource | undefined, files: readonly YamlFile[]): string[] {
-  const journal = settings.journal;
-  const secrets = [key, settings.status === false ? undefined : settings.status.token];
+  const { journal, status } = settings;
+  const secrets = [key, ...(status === false ? [] : [status.token, status.readToken])];
   return [
     ...secrets.flatMap((source) => (source && secretFile(source)) ?? []),
     ...['', '-wal', '-shm', '.lock', '.seen', '.live', '.login'].map((suffix) => journal + suffix),

@@ -27,7 +27,7 @@ const readySchema = z
   )
   .describe('When a file is complete: after a quiet period, when a done-file exists, or both.');
 
-export const existingSchema = z.union(
+const existingSchema = z.union(
   [
     z.enum(['ingest', 'skip']),
     z.strictObject({
@@ -38,6 +38,9 @@ export const existingSchema = z.union(
   ],
   { error: 'expected ingest, skip or { since: 2026-01-01 }' },
 );
+
+/** What a person decides about a backlog. */
+export const backfillSchema = z.union([existingSchema, z.literal('undo')]);
 
 const STEM = 'a name with one {stem} in it, such as "{stem}.csv"';
 
@@ -429,6 +432,7 @@ export const configSchema = z
 
 export type Ready = z.output<typeof readySchema>;
 export type Existing = z.output<typeof existingSchema>;
+export type Backfill = z.output<typeof backfillSchema>;
 export type PlotOption = z.output<typeof plotSchema>;
 export type ExperimentTemplates = z.output<typeof experimentSchema>;
 export type CommentOptions = z.output<typeof commentsSchema>;

@@ -127,6 +127,8 @@ const address = z
 
 const NEEDS_TOKEN = `other machines can reach this address, so it needs a token${ARROW}write status: { address: …, token: { file: PATH } } and create the token with openssl rand -hex 32`;
 
+const READ_NEEDS_TOKEN = `it needs a token, too${ARROW}without a token, everybody who can reach the page may look at it. Write status: { token: …, readToken: … }`;
+
 /** The page shows what is filed and accepts decisions, so other machines need a token. */
 const statusMap = z
   .strictObject({
@@ -134,19 +136,24 @@ const statusMap = z
     token: secret('token')
       .optional()
       .describe('Where to find the token that people log in to the page with. It needs at least 16 characters.'),
+    readToken: secret('token')
+      .optional()
+      .describe('Where to find a second token, for people who may look at the page but not decide.'),
     names: z
       .array(z.string().refine(isHost, 'expected a host name such as labfeed.example.org, without a port'))
       .default([])
       .describe('Other host names that people use to open the page.'),
   })
   .check(({ value, issues }) => {
+    if (value.readToken && !value.token)
+      issues.push({ code: 'custom', input: value, path: ['readToken'], message: READ_NEEDS_TOKEN });
     if (value.token || isLoopback(value.address)) return;
     issues.push({ code: 'custom', input: value, path: ['address'], message: NEEDS_TOKEN });
   });
 
 const statusAddress = address.transform((read, context) => {
   if (!isLoopback(read)) context.addIssue({ code: 'custom', message: NEEDS_TOKEN });
-  return { address: read, names: [] as string[], token: undefined };
+  return { address: read, names: [] as string[], token: undefined, readToken: undefined };
 });
 
 export const statusSchema = z

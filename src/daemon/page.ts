@@ -105,7 +105,7 @@ const MAX_SEARCH_MS = 1500;
 const NOT_YET: DecisionAnswer = { done: false, text: 'labfeed is still starting' };
 
 /**
- * The configured address of the page with its token. Throws a ConfigError if the token cannot be read.
+ * The configured address of the page with its tokens. Throws a ConfigError if the token cannot be read.
  * `conceal` keeps the token out of the log.
  */
 export function statusAddressOf(
@@ -115,9 +115,13 @@ export function statusAddressOf(
   const { status } = settings;
   if (status === false) return undefined;
   const { address, names } = status;
-  const token = status.token && readToken(status.token, placeOf(['status', 'token']));
-  if (token !== undefined) conceal(token);
-  return { ...address, names, token };
+  const read = (name: 'token' | 'readToken'): string | undefined => {
+    const source = status[name];
+    const token = source && readToken(source, placeOf(['status', name]));
+    if (token !== undefined) conceal(token);
+    return token;
+  };
+  return { ...address, names, token: read('token'), readToken: read('readToken') };
 }
 
 /** The daemon polls for decisions twice a second. */

@@ -143,7 +143,7 @@ export function withoutSecrets(
   { notebook, settings: { status } }: Pick<UsableConfig, 'notebook' | 'settings'>,
   env: NodeJS.ProcessEnv = process.env,
 ): NodeJS.ProcessEnv {
-  const secrets = new Set([notebook.key.env, status === false ? undefined : status.token?.env]);
+  const secrets = new Set([notebook.key.env, ...(status === false ? [] : [status.token?.env, status.readToken?.env])]);
   return Object.fromEntries(Object.entries(env).filter(([name]) => !secrets.has(name)));
 }
 

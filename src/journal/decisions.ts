@@ -1,6 +1,6 @@
 import { basename } from 'node:path';
 import { z } from 'zod';
-import { existingSchema } from '../config/schema.js';
+import { type Backfill, backfillSchema } from '../config/schema.js';
 import { referenceOf } from '../markers.js';
 import type { RunStep } from '../outbox.js';
 import { plural } from '../text.js';
@@ -18,11 +18,12 @@ export const requestSchema = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('adopt'), run: id, server: z.string(), experiment: id }),
   /** File the content again, as another run. */
   z.strictObject({ kind: z.literal('refile'), run: id }),
-  z.strictObject({ kind: z.literal('ignore'), run: id }),
+  /** `undo`: it needs a decision again. */
+  z.strictObject({ kind: z.literal('ignore'), run: id, undo: z.literal(true).exactOptional() }),
   /** Remove everything but the run's identity. */
   z.strictObject({ kind: z.literal('erase'), run: id }),
   /** Decide about the backlog of an instrument. */
-  z.strictObject({ kind: z.literal('backfill'), instrument: z.string(), existing: existingSchema }),
+  z.strictObject({ kind: z.literal('backfill'), instrument: z.string(), existing: backfillSchema }),
   /** Post missing comments again, each named by the id that it had. Without comments: continue at once. */
   z.strictObject({
     kind: z.literal('repair'),
@@ -143,7 +144,7 @@ export type Change =
 
 export interface RunValues {
   readonly step?: RunStep;
-  readonly parked?: 'quarantined' | 'ignored' | null;
+  readonly parked?: 'quarantined' | 'held' | 'ignored' | null;
   readonly failure?: null;
   readonly reason?: string | null;
   readonly mapping?: string;
@@ -337,17 +338,28 @@ function remap(run: RunRow, { source: { path } }: Facts): Decision {
   return { answer: { ...answer, rescan: run.instrument }, changes };
 }
 
-function refuseIgnore(run: RunRow): string | undefined {
+function refuseIgnore(run: RunRow, _: Facts, { undo }: RequestOf<'ignore'>): string | undefined {
+  if (undo)
+    return run.parked === 'ignored' && run.refiledAs === null && !isErased(run)
+      ? undefined
+      : `${statusOf(run)}; only an ignored run can be put back`;
   return run.parked === 'quarantined' || run.parked === 'held'
     ? undefined
     : `${statusOf(run)}; only a quarantined or held run can be ignored`;
 }
 
 /** Failure and reason stay: they tell why it was not filed, and how it continues if somebody retries it. */
-function ignore(run: RunRow): Decision {
-  const undo = run.step === 'done' ? 'refile' : 'retry';
+function ignore(run: RunRow, _: Facts, { undo }: RequestOf<'ignore'>): Decision {
+  if (undo) {
+    const parked = wasQuarantined(run) ? 'quarantined' : 'held';
+    return accepted(
+      `${nameOf(run)} is ${parked} again and needs a decision`,
+      { kind: 'set', values: { parked } },
+      { kind: 'history', event: 'ignoreUndone', detail: { became: parked } },
+    );
+  }
   return accepted(
-    `${nameOf(run)} is ignored; to undo this: labfeed ${undo} ${run.id}`,
+    `${nameOf(run)} is ignored; to undo this: labfeed ignore ${run.id} --undo`,
     { kind: 'set', values: { parked: 'ignored' } },
     { kind: 'history', event: 'ignored', detail: { was: run.parked } },
   );
@@ -436,7 +448,18 @@ export interface BacklogFacts {
   readonly toFile: number;
 }
 
-export function decideBackfill(instrument: string, { isScanned, files, toFile }: BacklogFacts): Answer {
+export function decideBackfill(
+  instrument: string,
+  existing: Backfill,
+  { isScanned, files, toFile }: BacklogFacts,
+): Answer {
+  if (existing === 'undo')
+    return files === 0
+      ? { done: false, text: `no file of ${instrument} was skipped by a decision about its backlog` }
+      : {
+          done: true,
+          text: `${instrument}: ${plural(files, 'skipped file')} of the backlog ${files === 1 ? 'needs' : 'need'} a decision again`,
+        };
   if (!isScanned)
     return {
       done: false,
@@ -446,7 +469,9 @@ export function decideBackfill(instrument: string, { isScanned, files, toFile }:
   const skipped = files - toFile;
   const parts = [
     ...(toFile > 0 ? [`${plural(toFile, 'file')} of the backlog will be filed, after new files`] : []),
-    ...(skipped > 0 ? [`${plural(skipped, 'file')} of the backlog skipped`] : []),
+    ...(skipped > 0
+      ? [`${plural(skipped, 'file')} of the backlog skipped; to undo this: labfeed backfill ${instrument} --undo`]
+      : []),
   ];
   return { done: true, text: `${instrument}: ${parts.join('; ')}`, rescan: instrument };
 }

@@ -1,4 +1,4 @@
-import { type Existing, skipBeforeNs } from '../config/schema.js';
+import { type Backfill, type Existing, skipBeforeNs } from '../config/schema.js';
 import { ERASED, erasedCopy, erasedPath } from '../markers.js';
 import { type DiskFile, type FoundFile, filesOf, type IdentifiedFile } from '../model.js';
 import type { SeenFolder } from '../mounts.js';
@@ -133,8 +133,11 @@ export function createIntakeJournal(store: Store) {
       return new Map(rows.map((row) => [row.name, row.backlog]));
     },
     /** What `decideBacklog` would do. */
-    countBacklog: async (instrument: string, existing: Existing) => countBacklog(db, instrument, existing),
+    countBacklog: async (instrument: string, existing: Backfill) => countBacklog(db, instrument, existing),
     decideBacklog: (instrument: string, existing: Existing) => commit(() => decideBacklog(db, instrument, existing)),
+    /** The same for a decision of a person, who can undo what was skipped. */
+    backfill: (instrument: string, existing: Backfill) =>
+      commit(() => (existing === 'undo' ? undoSkip(db, instrument) : decideBacklog(db, instrument, existing, now()))),
     /** The paths where this content was seen. */
     async pathsOf(instrument: string, content: ContentKey) {
       store.flush();
@@ -168,7 +171,7 @@ function put(
   db.run`
     INSERT OR REPLACE INTO files
       VALUES (${instrument}, ${path}, ${size}, ${mtimeNs}, ${signed(inode)}, ${verdict}, ${sha256}, ${copy},
-        ${ctimeNs})`;
+        ${ctimeNs}, NULL)`;
 }
 
 /** A run that was taken from there before is not forgotten. */
@@ -176,7 +179,7 @@ function skip(db: Connection, instrument: string, { path, size, mtimeNs, ctimeNs
   db.run`
     INSERT INTO files
       VALUES (${instrument}, ${path}, ${size}, ${mtimeNs}, ${signed(inode)}, 'skipped', NULL, '',
-        ${ctimeNs}) ON CONFLICT
+        ${ctimeNs}, NULL) ON CONFLICT
       (instrument, path) DO UPDATE SET size = excluded.size, mtime_ns = excluded.mtime_ns, inode =
       excluded.inode, ctime_ns = excluded.ctime_ns, verdict = iif(verdict = 'taken', 'taken', 'skipped')`;
 }
@@ -290,7 +293,12 @@ function recheck(db: Connection, instrument: string, { sha256, copy, path }: Unr
   return byContent.changes + byPath.changes;
 }
 
-function countBacklog(db: Connection, instrument: string, existing: Existing): Backlog {
+function countBacklog(db: Connection, instrument: string, existing: Backfill): Backlog {
+  if (existing === 'undo') {
+    const files = db.value<number>`
+      SELECT count(*) FROM files WHERE instrument = ${instrument} AND skipped_at IS NOT NULL AND verdict = 'skipped'`;
+    return { files: files ?? 0, toFile: 0 };
+  }
   return (
     db.row<Backlog>`
       SELECT count(*) AS files, ifnull(sum(mtime_ns >= ${skipBeforeNs(existing)}), 0) AS toFile FROM files
@@ -298,11 +306,20 @@ function countBacklog(db: Connection, instrument: string, existing: Existing): B
   );
 }
 
-function decideBacklog(db: Connection, instrument: string, existing: Existing): Backlog {
+function undoSkip(db: Connection, instrument: string): Backlog {
+  const { changes } = db.run`
+    UPDATE files SET verdict = 'backlog', skipped_at = NULL WHERE instrument = ${instrument} AND skipped_at IS NOT NULL
+      AND verdict = 'skipped'`;
+  db.run`UPDATE instruments SET backlog = backlog + ${changes} WHERE name = ${instrument}`;
+  return { files: changes, toFile: 0 };
+}
+
+/** `at`: when a person decided; null if the configuration did. */
+function decideBacklog(db: Connection, instrument: string, existing: Existing, at: number | null = null): Backlog {
   const backlog = countBacklog(db, instrument, existing);
   if (backlog.files === 0) return backlog;
   db.run`
-    UPDATE files SET verdict = 'skipped' WHERE instrument = ${instrument} AND verdict = 'backlog'
+    UPDATE files SET verdict = 'skipped', skipped_at = ${at} WHERE instrument = ${instrument} AND verdict = 'backlog'
       AND mtime_ns < ${skipBeforeNs(existing)}`;
   // What is forgotten is found as new by the next scan.
   db.run`DELETE FROM files WHERE instrument = ${instrument} AND verdict = 'backlog'`;

@@ -455,4 +455,9 @@ export const MIGRATIONS: readonly string[] = [
     UPDATE sources SET due_at = ready_at WHERE run = new.id AND outcome IS NULL AND erased = 0;
   END;
   `,
+  // When a person decided to skip a file of the backlog, which can be undone.
+  `
+  ALTER TABLE files ADD COLUMN skipped_at INTEGER;
+  CREATE INDEX files_skipped ON files (instrument) WHERE skipped_at IS NOT NULL;
+  `,
 ];

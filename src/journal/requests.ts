@@ -274,9 +274,9 @@ async function applyRequest(
     switch (request.kind) {
       case 'backfill': {
         const { instrument, existing } = request;
-        const answer = decideBackfill(instrument, backlog);
+        const answer = decideBackfill(instrument, existing, backlog);
         if (!answer.done) return await requests.answer(id, answer);
-        const decided = intake.decideBacklog(instrument, existing);
+        const decided = intake.backfill(instrument, existing);
         const [stored] = await Promise.all([requests.answer(id, answer), decided]);
         return stored;
       }

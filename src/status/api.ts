@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Clock } from '../clock.js';
-import { existingSchema } from '../config/schema.js';
+import { backfillSchema } from '../config/schema.js';
 import type { Live } from '../live.js';
 import type { Log } from '../log.js';
 import { RUN_STATES, type RunState } from '../model.js';
@@ -105,9 +105,10 @@ const run = z.int().positive();
 
 /** `POST /api/decide`. */
 export const decisionSchema = z.discriminatedUnion('kind', [
-  z.strictObject({ kind: z.enum(['retry', 'refile', 'ignore']), run }),
+  z.strictObject({ kind: z.enum(['retry', 'refile']), run }),
+  z.strictObject({ kind: z.literal('ignore'), run, undo: z.literal(true).exactOptional() }),
   z.strictObject({ kind: z.literal('adopt'), run, experiment: z.int().positive() }),
-  z.strictObject({ kind: z.literal('backfill'), instrument: z.string().min(1).max(200), existing: existingSchema }),
+  z.strictObject({ kind: z.literal('backfill'), instrument: z.string().min(1).max(200), existing: backfillSchema }),
 ]);
 
 export type DecisionRequest = z.output<typeof decisionSchema>;
@@ -233,6 +234,8 @@ export interface StatusAddress {
   readonly names: readonly string[];
   /** Without a token, everybody who can reach the address can read the page. */
   readonly token?: string | undefined;
+  /** A token that allows to read, but not to decide. */
+  readonly readToken?: string | undefined;
   /** Signs login links. Without a token, decisions need such a login. */
   readonly login?: string | undefined;
 }

@@ -9,8 +9,7 @@ import type { ApiError, StatusAddress } from './api.js';
 
 interface GuardOptions {
   readonly address: StatusAddress;
-  /** Undefined if everybody may read and decide. */
-  readonly tokens: TokenCheck | undefined;
+  readonly roleOf: RoleCheck;
   /** Part of the page, so a request that carries it comes from somebody who could read the page. */
   readonly pageToken: string;
   sendLogin(reply: FastifyReply): void;
@@ -34,7 +33,7 @@ const isPublic = (path: string): boolean =>
 const pathOf = ({ url }: FastifyRequest): string => url.split('?', 1)[0] ?? '';
 
 /** Checks every request, including those for routes that do not exist. */
-export function addGuard(app: FastifyInstance, { address, tokens, pageToken, sendLogin }: GuardOptions): void {
+export function addGuard(app: FastifyInstance, { address, roleOf, pageToken, sendLogin }: GuardOptions): void {
   const isOwnHost = createHostCheck(address);
   app.addHook('onRequest', async (request, reply) => {
     reply.headers(HEADERS);
@@ -43,10 +42,10 @@ export function addGuard(app: FastifyInstance, { address, tokens, pageToken, sen
       throw new HttpError(400, 'pipelined requests are not supported: wait for the response');
     if (!isOwnHost(request.headers.host, request.socket.localAddress))
       throw new HttpError(421, describeUnknownHost(request));
-    // Without a token, everybody may read, but not decide.
-    const needsToken = address.token === undefined ? pathOf(request) === '/api/decide' : !isPublic(pathOf(request));
-    if (tokens && needsToken && !tokens.accepts(request)) {
-      if (address.token === undefined) throw new HttpError(403, NOT_LOGGED_IN);
+    const role = isPublic(pathOf(request)) ? 'read' : roleOf(request);
+    if (role === 'read' && DECISIONS.has(pathOf(request)))
+      throw new HttpError(403, address.token === undefined ? NOT_LOGGED_IN : READ_ONLY);
+    if (role === undefined) {
       if (request.method === 'GET' && pathOf(request) === '/') {
         sendLogin(reply);
         return reply;
@@ -59,6 +58,22 @@ export function addGuard(app: FastifyInstance, { address, tokens, pageToken, sen
   });
 }
 
+/** What only people who may decide can request. */
+const DECISIONS: ReadonlySet<string> = new Set(['/api/decide']);
+
+/** Whoever may decide may also read. */
+export type Role = 'decide' | 'read';
+
+/** What a request may do; undefined: nothing. Throws after too many wrong tokens. */
+export type RoleCheck = ReturnType<typeof createRoleCheck>;
+
+/** `tokens`: undefined if everybody may read and decide. Without a configured token, everybody may read. */
+export const createRoleCheck =
+  (tokens: TokenCheck | undefined, { token }: StatusAddress) =>
+  (request: Pick<FastifyRequest, 'headers' | 'ip'>): Role | undefined =>
+    tokens ? (tokens.accepts(request) ?? (token === undefined ? 'read' : undefined)) : 'decide';
+
+const READ_ONLY = 'this login may look but not decide: log in with the token that status.token names';
 const NOT_LOGGED_IN =
   'decisions need a login: run `labfeed status --login` as the user of labfeed, and open the link that it prints';
 
@@ -87,20 +102,21 @@ const MAX_WAIT_S = 300;
 const MAX_SENDERS = 1000;
 
 /** Access by token: as a bearer token, or by the cookie that logging in sets. Throws after too many wrong tokens. */
-export function createTokenCheck(token: string, clock: Clock, login?: string) {
+export function createTokenCheck(token: string, clock: Clock, login?: string, readToken?: string) {
   const acceptsTicket = login === undefined ? () => false : createTicketCheck(login, clock.now());
-  // Not the token itself: browsers send cookies to every port of this machine. A new token makes the cookie invalid.
-  const pass = createHmac('sha256', token).update('labfeed page').digest('hex');
-  // Its own name: browsers share cookies among all ports of a machine, where another labfeed may run.
-  const name = `labfeed_${digest(pass).toString('hex').slice(0, 12)}`;
-  const cookie = `${name}=${pass}; Path=/; HttpOnly; SameSite=Strict`;
+  const deciding: Access = { role: 'decide', token, ...passFor(token) };
+  const accesses: Access[] = [
+    deciding,
+    ...(readToken === undefined ? [] : [{ role: 'read', token: readToken, ...passFor(readToken) } as const]),
+  ];
   const failures = new Map<string, { count: number; until: number }>();
 
-  function isToken(given: string, sender: string): boolean {
+  function accessBy(given: string, sender: string): Access | undefined {
     const failed = failures.get(sender);
     failures.delete(sender);
     // Without a wait: the token is too long to guess, and another client's wrong tokens must not lock out its owner.
-    if (isEqual(given, token)) return true;
+    const access = accesses.find((one) => isEqual(given, one.token));
+    if (access) return access;
     const waitS = Math.ceil(((failed?.until ?? 0) - clock.monotonic()) / 1000);
     if (failed && waitS > 0) {
       failures.set(sender, failed);
@@ -110,21 +126,35 @@ export function createTokenCheck(token: string, clock: Clock, login?: string) {
     const penaltyS = count <= FREE_ATTEMPTS ? 0 : Math.min(2 ** (count - FREE_ATTEMPTS), MAX_WAIT_S);
     failures.set(sender, { count, until: clock.monotonic() + 1000 * penaltyS });
     for (const oldest of failures.keys()) if (failures.size > MAX_SENDERS) failures.delete(oldest);
-    return false;
+    return undefined;
   }
 
   return {
-    accepts({ headers, ip }: Pick<FastifyRequest, 'headers' | 'ip'>): boolean {
+    accepts({ headers, ip }: Pick<FastifyRequest, 'headers' | 'ip'>): Role | undefined {
       const bearer = /^Bearer (\S+)$/i.exec(headers.authorization ?? '')?.[1];
-      if (bearer !== undefined) return isToken(bearer, ip);
+      if (bearer !== undefined) return accessBy(bearer, ip)?.role;
       // Not counted: the cookie is too long to guess, and a wall display with an old one would lock everybody out.
-      return cookiesIn(headers, name).some((value) => isEqual(value, pass));
+      return accesses.find(({ name, pass }) => cookiesIn(headers, name).some((value) => isEqual(value, pass)))?.role;
     },
     /** The cookie, if the token is right. */
-    logIn: (given: string, sender: string): string | undefined => (isToken(given, sender) ? cookie : undefined),
+    logIn: (given: string, sender: string): string | undefined => accessBy(given, sender)?.cookie,
     /** The cookie, if the ticket of a login link is valid. */
-    redeem: (ticket: string): string | undefined => (acceptsTicket(ticket, clock.now()) ? cookie : undefined),
+    redeem: (ticket: string): string | undefined => (acceptsTicket(ticket, clock.now()) ? deciding.cookie : undefined),
   };
+}
+
+interface Access extends ReturnType<typeof passFor> {
+  readonly role: Role;
+  readonly token: string;
+}
+
+/** The cookie that stands for a token. */
+function passFor(token: string) {
+  // Not the token itself: browsers send cookies to every port of this machine. A new token makes the cookie invalid.
+  const pass = createHmac('sha256', token).update('labfeed page').digest('hex');
+  // Its own name: browsers share cookies among all ports of a machine, where another labfeed may run.
+  const name = `labfeed_${digest(pass).toString('hex').slice(0, 12)}`;
+  return { pass, name, cookie: `${name}=${pass}; Path=/; HttpOnly; SameSite=Strict` };
 }
 
 function cookiesIn({ cookie = '' }: IncomingHttpHeaders, wanted: string): string[] {

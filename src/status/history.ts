@@ -99,6 +99,7 @@ const SENTENCES: Readonly<Record<string, (detail: Detail, at: number) => string>
   sourcePostponed: ({ reason }) => `The file is neither moved nor deleted yet: ${reason}`,
   setBack: ({ experiment, became }) => `The notebook was restored: ${describeRestored(experiment, became)}`,
   ignored: ({ was }) => `Ignored; was ${was}`,
+  ignoreUndone: ({ became }) => `No longer ignored: ${became} again`,
   erased: () => 'File name, draft and history erased',
 };
 

@@ -10,7 +10,15 @@ import { systemCode } from '../errors.js';
 import type { Log } from '../log.js';
 import { pageUrl } from '../login.js';
 import type { StatusAddress, StatusDeps } from './api.js';
-import { addGuard, createErrorHandler, createTokenCheck, HttpError, type TokenCheck } from './auth.js';
+import {
+  addGuard,
+  createErrorHandler,
+  createRoleCheck,
+  createTokenCheck,
+  HttpError,
+  type RoleCheck,
+  type TokenCheck,
+} from './auth.js';
 import { createMetrics, serveMonitoring } from './metrics.js';
 import { createFeed, createPageState, serveApi, servePreview } from './routes.js';
 
@@ -105,15 +113,18 @@ export async function startServer(deps: ServerDeps, address: StatusAddress) {
   const stopping = new AbortController();
   const state = createPageState(deps);
   const feed = createFeed(state, clock, log);
-  const { token, login } = address;
+  const { token, login, readToken } = address;
   const secret = token ?? login;
-  const tokens = secret === undefined ? undefined : createTokenCheck(secret, clock, login);
+  const tokens = secret === undefined ? undefined : createTokenCheck(secret, clock, login, readToken);
+  const roleOf = createRoleCheck(tokens, address);
   const app = createApp(log);
-  addGuard(app, { address, tokens, pageToken: deps.pageToken, sendLogin });
-  serveMonitoring(app, { ...deps, isAuthorized: (request) => token === undefined || !!tokens?.accepts(request) });
+  addGuard(app, { address, roleOf, pageToken: deps.pageToken, sendLogin });
+  serveMonitoring(app, { ...deps, isAuthorized: (request) => roleOf(request) !== undefined });
   serveApi(app, { ...deps, state, feed });
   servePreview(app, { ...deps, stopping: stopping.signal });
-  app.register((scope) => servePage(scope, deps.pageToken, tokens));
+  app.register((scope) =>
+    servePage(scope, { pageToken: deps.pageToken, tokens, roleOf, hasToken: token !== undefined }),
+  );
 
   async function stop(): Promise<void> {
     stopping.abort();
@@ -160,12 +171,24 @@ const FOLDER = join(import.meta.dirname, '../../dist/status/page');
 
 const HTML = 'text/html; charset=utf-8';
 
-async function servePage(app: FastifyInstance, pageToken: string, tokens: TokenCheck | undefined): Promise<void> {
+interface PageOptions {
+  readonly pageToken: string;
+  readonly tokens: TokenCheck | undefined;
+  readonly roleOf: RoleCheck;
+  /** Whether people can log in with a token. */
+  readonly hasToken: boolean;
+}
+
+async function servePage(app: FastifyInstance, { pageToken, tokens, roleOf, hasToken }: PageOptions): Promise<void> {
   const page = readFileSync(join(FOLDER, 'index.html'), 'utf8').replace(
     '<meta name="labfeed-token" content="">',
     `<meta name="labfeed-token" content="${pageToken}">`,
   );
-  app.get('/', (_request, reply) => reply.type(HTML).send(page));
+  app.get('/', (request, reply) =>
+    reply
+      .type(HTML)
+      .send(page.replace('name="labfeed-role" content=""', `name="labfeed-role" content="${roleOf(request)}"`)),
+  );
   await app.register(serveFolder, {
     root: FOLDER,
     prefix: '/page/',
@@ -180,10 +203,10 @@ async function servePage(app: FastifyInstance, pageToken: string, tokens: TokenC
       if (path.endsWith('paper.css')) reply.header('cross-origin-resource-policy', 'cross-origin');
     },
   });
-  if (tokens) serveLogin(app, tokens);
+  if (tokens) serveLogin(app, tokens, hasToken);
 }
 
-function serveLogin(app: FastifyInstance, tokens: TokenCheck): void {
+function serveLogin(app: FastifyInstance, tokens: TokenCheck, hasToken: boolean): void {
   app.addContentTypeParser(
     'application/x-www-form-urlencoded',
     { parseAs: 'string', bodyLimit: 4096 },
@@ -191,6 +214,7 @@ function serveLogin(app: FastifyInstance, tokens: TokenCheck): void {
   );
   // A link that was used or has expired also leads to the page, but logs nobody in.
   app.get<{ Querystring: { ticket?: string } }>('/login', ({ query }, reply) => {
+    if (query.ticket === undefined && hasToken) return sendLogin(reply);
     const cookie = tokens.redeem(String(query.ticket ?? ''));
     return (cookie ? reply.header('set-cookie', cookie) : reply).redirect('/', 303);
   });

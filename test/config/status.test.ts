@@ -101,6 +101,13 @@ describe('the token', () => {
     }
   };
 
+  test('for reading comes in addition to the token, from a path that is relative to the configuration', () => {
+    expect(printed('status: { readToken: { file: read-token } }')).toMatch(/status\.readToken: it needs a token, too/);
+    const { settings, file, problems } = load('status: { token: { env: A }, readToken: { file: read-token } }');
+    expect(problems).toEqual([]);
+    expect(settings.status).toMatchObject({ token: { env: 'A' }, readToken: { file: join(file, '..', 'read-token') } });
+  });
+
   test('must not be in the configuration itself', () => {
     expect(printed('status: { token: 0123456789abcdef }')).toMatch(
       /status\.token: the token itself must not be in the configuration/,

@@ -209,5 +209,16 @@ test.each([
   [{ isScanned: true, files: 1, toFile: 0 }, true, 'balance: 1 file of the backlog skipped'],
   [{ isScanned: true, files: 3, toFile: 1 }, true, 'filed, after new files; 2 files of the backlog skipped'],
 ])('backfill with %o', (facts, done, text) => {
-  expect(decideBackfill('balance', facts)).toMatchObject({ done, text: expect.stringContaining(text) });
+  expect(decideBackfill('balance', 'skip', facts)).toMatchObject({ done, text: expect.stringContaining(text) });
+});
+
+test('an ignored run can be put back into the state it had, and only an ignored one', () => {
+  const undo = { kind: 'ignore', run: 7, undo: true } as const;
+  const parked = (row: RunRow) => decide(row, undo, FACTS).changes.find(({ kind }) => kind === 'set');
+  expect(parked(ignored)).toEqual({ kind: 'set', values: { parked: 'held' } });
+  expect(parked({ ...ignored, failure: 'drift' })).toEqual({ kind: 'set', values: { parked: 'held' } });
+  expect(parked({ ...ignored, failure: 'file' })).toEqual({ kind: 'set', values: { parked: 'quarantined' } });
+  expect(decide(DONE, undo, FACTS)).toMatchObject({ answer: { done: false }, changes: [] });
+  expect(decide({ ...ignored, path: '' }, undo, FACTS)).toMatchObject({ answer: { done: false }, changes: [] });
+  expect(decide({ ...ignored, refiledAs: 9 }, undo, FACTS)).toMatchObject({ answer: { done: false }, changes: [] });
 });

@@ -100,11 +100,15 @@ for (const { existing, takes, text } of [
     takes: ['/data/1', '/data/2'],
     text: /^balance: 2 files of the backlog will be filed/,
   },
-  { existing: 'skip', takes: [], text: /^balance: 2 files of the backlog skipped$/ },
+  {
+    existing: 'skip',
+    takes: [],
+    text: /^balance: 2 files of the backlog skipped; to undo this: labfeed backfill balance --undo$/,
+  },
   {
     existing: { since: '2026-01-01' },
     takes: ['/data/2'],
-    text: /^balance: 1 file of the backlog will be filed.*; 1 file of the backlog skipped$/,
+    text: /^balance: 1 file of the backlog will be filed.*; 1 file of the backlog skipped; to undo this/,
   },
 ] as const) {
   test(`a backlog decision is final (${JSON.stringify(existing)})`, async () => {
@@ -123,6 +127,30 @@ for (const { existing, takes, text } of [
     });
   });
 }
+
+test('what a person skipped needs a decision again after an undo, but not what the configuration skipped', async () => {
+  const { ask, unknown, rows, journal } = await withHeldBacklog();
+  const undo = { kind: 'backfill', instrument: 'balance', existing: 'undo' } as const;
+  expect(await ask(undo)).toMatchObject({
+    done: false,
+    text: expect.stringContaining('no file of balance was skipped'),
+  });
+  await ask({ kind: 'backfill', instrument: 'balance', existing: { since: '2026-01-01' } });
+  expect(await unknown()).toEqual(['/data/2']);
+  expect(await ask(undo)).toEqual({
+    done: true,
+    text: 'balance: 1 skipped file of the backlog needs a decision again',
+  });
+  expect(rows('SELECT backlog FROM instruments')).toEqual([{ backlog: 1 }]);
+  await ask({ kind: 'backfill', instrument: 'balance', existing: 'ingest' });
+  expect(await unknown()).toEqual(['/data/1', '/data/2']);
+
+  await journal.intake.holdBacklog('balance', FILES);
+  await journal.intake.endFirstScan('balance');
+  await journal.intake.decideBacklog('balance', 'skip');
+  expect(await ask(undo)).toMatchObject({ done: false });
+  expect(await unknown()).toEqual([]);
+});
 
 test('a backlog decision is refused before the first scan has ended', async () => {
   const { ask, journal } = await openTestJournal();

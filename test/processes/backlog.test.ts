@@ -30,7 +30,8 @@ test('a backlog waits for a decision, and the running daemon files only what bac
   expect((await run('jobs', '--state', 'done')).stdout).toBe('no done runs\n');
   expect(await run('backfill', 'balance', '--since', '2025-01-01')).toEqual({
     status: 0,
-    stdout: 'balance: 3 files of the backlog will be filed, after new files; 57 files of the backlog skipped\n',
+    stdout:
+      'balance: 3 files of the backlog will be filed, after new files; 57 files of the backlog skipped; to undo this: labfeed backfill balance --undo\n',
     stderr: '',
   });
   await allFiled(daemon, 3);

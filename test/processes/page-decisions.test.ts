@@ -29,7 +29,7 @@ inBrowser('a file dropped into a folder appears without a reload, and ends as do
   expect(troubles).toEqual([]);
 });
 
-inBrowser('a quarantined run says why, and Retry files it once the file is fixed', SLOW, async () => {
+inBrowser('a quarantined run says why, and reading it again files it once the file is fixed', SLOW, async () => {
   const { site, sandbox, url } = await openLab(DATED);
   const { page, troubles } = await visit(url);
   const setDay = (day: string) => {
@@ -44,7 +44,7 @@ inBrowser('a quarantined run says why, and Retry files it once the file is fixed
   expect(await item.locator('.reason').innerText()).toContain('2026-03-04');
 
   setDay('2026-03-05');
-  await item.getByRole('button', { name: 'Retry' }).click();
+  await item.getByRole('button', { name: 'Read the file again' }).click();
   await page.locator('.outcome.done').getByText('will be re-read').waitFor();
   await page.getByRole('heading', { level: 1, name: 'All good: 1 run filed, none waiting' }).waitFor();
   expect(await page.locator('#attention').isVisible()).toBe(false);
@@ -52,26 +52,43 @@ inBrowser('a quarantined run says why, and Retry files it once the file is fixed
   expect(troubles).toEqual([]);
 });
 
-inBrowser('a decision that cannot be undone is confirmed first, and can be cancelled', SLOW, async () => {
+inBrowser('a run that somebody does not want filed is set aside, and that can be undone', SLOW, async () => {
   const { site, url } = await openLab(DATED);
   site.drop('undated.csv', dated.replace('2026-03-04', 'soon'));
   const { page } = await visit(url);
-  const ignore = page.getByRole('button', { name: 'Ignore' });
+  const ignore = page.getByRole('button', { name: 'Do not file it' });
   await ignore.click();
-  const dialog = page.getByRole('dialog', { name: 'Ignore run 1?' });
-  await dialog.getByRole('button', { name: 'Cancel' }).click();
-  await dialog.waitFor({ state: 'detached' });
-  expect(await page.locator('.outcome').count()).toBe(0);
+  await page.locator('.outcome.done').getByText('is ignored').waitFor();
+  await page.locator('#attention').waitFor({ state: 'detached' });
+  await page.getByRole('button', { name: 'Undo' }).click();
+  await page.locator('.outcome.done').getByText('is quarantined again and needs a decision').waitFor();
+  await page.locator('#attention-list').getByRole('link', { name: 'undated.csv' }).waitFor();
 
+  // Later, on the page of the run.
   await ignore.click();
-  await dialog.getByRole('button', { name: 'Ignore run' }).click();
-  await page.locator('.outcome.done').waitFor();
   await page.locator('.card .counts').getByRole('link', { name: '1 ignored' }).click();
-  await page.getByRole('heading', { level: 1, name: 'Runs' }).waitFor();
-  expect(await page.locator('.rows .row').innerText()).toContain('undated.csv');
+  await page.getByRole('link', { name: 'undated.csv' }).click();
+  await page.getByRole('button', { name: 'File it after all' }).waitFor();
+  await page.getByRole('button', { name: 'Decide again later' }).click();
+  await page.locator('.summary-line .chip.quarantined').waitFor();
+  expect(await page.locator('.history').innerText()).toContain('No longer ignored: quarantined again');
 });
 
-inBrowser('a backlog needs one decision, made with a button', SLOW, async () => {
+inBrowser('new columns are accepted with a button that says so', SLOW, async () => {
+  const { site, sandbox, url } = await openLab(
+    '  balance: { watch: data/balance, ready: { quiet: 150ms }, drift: hold }',
+  );
+  const { page } = await visit(url);
+  site.drop('w1.csv', weighing(1));
+  await page.locator('.card .counts').getByText('1 done').waitFor();
+  site.drop('w2.csv', 'Sample,Mass (g)\nS2,2.5\n');
+  const item = page.locator('#attention-list > li');
+  await item.getByRole('button', { name: 'Accept new columns' }).click();
+  await page.locator('.card .counts').getByText('2 done').waitFor();
+  expect(sandbox.experiments()).toHaveLength(2);
+});
+
+inBrowser('a backlog needs one decision, made with a button, and skipping it can be undone', SLOW, async () => {
   const { site, sandbox, url } = await openLab('  scale: { watch: data/scale, ready: { quiet: 150ms } }', (made) => {
     for (let n = 0; n < 51; n++) made.drop(`old${n}.csv`, weighing(n), 'scale');
   });
@@ -79,7 +96,16 @@ inBrowser('a backlog needs one decision, made with a button', SLOW, async () => 
   await page.getByRole('heading', { level: 1, name: '1 backlog needs a decision' }).waitFor();
   await page.getByRole('button', { name: 'Skip all' }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Skip them' }).click();
-  await page.locator('.outcome.done').waitFor();
+  await page.locator('.outcome.done').getByText('51 files of the backlog skipped').waitFor();
+  await page.getByRole('heading', { level: 1, name: 'All good: watching 1 folder, no runs yet' }).waitFor();
+  await page.getByRole('button', { name: 'Undo' }).click();
+  await page.getByRole('heading', { level: 1, name: '1 backlog needs a decision' }).waitFor();
+  await page.getByText('51 existing files of scale').waitFor();
+  const skip = page.getByRole('button', { name: 'Skip all' });
+  await skip.click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click();
+  await skip.click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Skip them' }).click();
   await page.getByRole('heading', { level: 1, name: 'All good: watching 1 folder, no runs yet' }).waitFor();
   site.drop('new.csv', weighing(99), 'scale');
   await page.getByRole('heading', { level: 1, name: 'All good: 1 run filed, none waiting' }).waitFor();

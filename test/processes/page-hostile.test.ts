@@ -29,7 +29,7 @@ inBrowser('text in the fields of runs, instruments and errors never becomes mark
   });
   const { page, troubles } = await visit(serving.url);
   await page.locator('.card').waitFor();
-  await page.getByRole('button', { name: 'Retry' }).click();
+  await page.getByRole('button', { name: 'Read and send it again' }).click();
   await page.locator('.outcome').waitFor();
   await page.getByRole('button', { name: 'File all' }).click();
   await page.getByRole('dialog').waitFor();

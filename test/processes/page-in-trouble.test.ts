@@ -45,7 +45,7 @@ inBrowser(
     await page.locator('[data-connection="live"]').waitFor();
     await page.locator('#health[data-stale="false"]').waitFor();
     // The restart changed the token, but decisions still work.
-    await page.getByRole('button', { name: 'Retry' }).click();
+    await page.getByRole('button', { name: 'Read the file again' }).click();
     await page.locator('.outcome.done').waitFor();
   },
 );
@@ -102,6 +102,7 @@ inBrowser('of fifty instruments only the changed one is updated', SLOW, async ()
     }),
   });
   const { page, troubles } = await visit(url);
+  await page.getByRole('button', { name: 'Compact view' }).click();
   await page.locator('.card').nth(49).waitFor();
   const touched = page.evaluate(
     () =>

@@ -2,8 +2,8 @@ import { expect } from 'vitest';
 import type { JobsQuery } from '../../src/status/api.js';
 import { inBrowser, openLab, SLOW, useBrowser } from '../support/browser.js';
 import { weighing } from '../support/daemon-process.js';
-import { someSummary } from '../support/page-states.js';
-import { NO_RUNS, serve, someInstrument, someJob, someLive } from '../support/status-server.js';
+import { manyInstruments, someSummary } from '../support/page-states.js';
+import { NO_RUNS, serve, someInstrument, someJob, someLive, TOKEN } from '../support/status-server.js';
 
 const visit = useBrowser();
 
@@ -20,7 +20,8 @@ inBrowser('somebody finds a run by its file name, and opens the experiment in th
   await page.getByRole('heading', { level: 1, name: 'Runs that match “W1.CSV balance”' }).waitFor();
   await page.getByText('1 run', { exact: true }).waitFor();
   const row = page.locator('.rows .row');
-  expect(await row.innerText()).toMatch(/done\s+w1 \(balance\)\s+w1\.csv\s+balance\s+Experiment 1/);
+  expect(await row.innerText()).toMatch(/done\s+w1 \(balance\)\s+w1\.csv\s+balance\s+Experiment \d+/);
+  const [, experiment] = /Experiment (\d+)/.exec(await row.innerText()) ?? [];
   // The filters apply to what was found.
   await page.selectOption('#runs-state', 'quarantined');
   await page.getByText('No quarantined runs: labfeed has not read such a file.').waitFor();
@@ -34,9 +35,9 @@ inBrowser('somebody finds a run by its file name, and opens the experiment in th
   await page.getByText('1 done run').waitFor();
   const [notebook] = await Promise.all([
     page.context().waitForEvent('page'),
-    row.getByRole('link', { name: 'Experiment 1' }).click(),
+    row.getByRole('link', { name: `Experiment ${experiment}` }).click(),
   ]);
-  await notebook.waitForURL(/\/view\/1$/);
+  await notebook.waitForURL(`**/view/${experiment}`);
   await notebook.getByRole('heading', { name: 'w1 (balance)' }).waitFor();
   // The rest of the row opens the run.
   await row.click({ position: { x: 5, y: 5 } });
@@ -121,4 +122,52 @@ inBrowser('while the notebook is away, nothing is called sending', SLOW, async (
   await page.goto(`${url}#/runs`);
   await page.locator('.row .chip', { hasText: 'waiting for the notebook' }).waitFor();
   expect(await page.locator('.rows').innerText()).not.toContain('sending');
+});
+
+inBrowser('twenty instruments fit on the screen of a laptop, and cards are one click away', SLOW, async () => {
+  const { live, overview } = manyInstruments(20);
+  const { url } = await serve({ live: () => live, overview: async () => overview });
+  const { page, troubles } = await visit(url, { viewport: { width: 1366, height: 650 } });
+  await page.locator('.line').nth(19).waitFor();
+  const bottoms = await page
+    .locator('.line')
+    .evaluateAll((lines) => lines.map((line) => line.getBoundingClientRect().bottom));
+  expect(Math.max(...bottoms)).toBeLessThan(650);
+  await page.getByRole('link', { name: 'Run of instrument-7' }).waitFor();
+  await page.getByRole('button', { name: 'Compact view', pressed: true }).click();
+  await page.locator('.card').nth(19).waitFor();
+  // The browser remembers it.
+  await page.reload();
+  await page.locator('.card').nth(19).waitFor();
+  await page.getByRole('button', { name: 'Compact view', pressed: false }).click();
+  await page.locator('.line').nth(19).waitFor();
+  expect(troubles).toEqual([]);
+});
+
+inBrowser('who logs in with the read token sees everything, and no button to decide', SLOW, async () => {
+  const readToken = 'for-looking-only-0123456789';
+  const job = someJob(7, { state: 'quarantined', step: 'pending', failure: 'file', reason: 'no table' });
+  const { url } = await serve(
+    {
+      overview: async () => ({
+        instruments: [someSummary('balance', { runs: { ...NO_RUNS, quarantined: 1 }, asked: 60 })],
+        servers: [],
+      }),
+      jobs: async ({ state }) => (state === 'held' ? [] : [job]),
+    },
+    { token: TOKEN, readToken },
+  );
+  const { page } = await visit(url);
+  const logIn = async (token: string) => {
+    await page.getByLabel('Token').fill(token);
+    await page.keyboard.press('Enter');
+    await page.locator('#attention-list').getByText('No table').waitFor();
+  };
+  await logIn(readToken);
+  await page.getByText('You may look but not decide.').waitFor();
+  expect(await page.locator('#attention-list button').count()).toBe(0);
+  await page.getByRole('link', { name: 'log in with the token' }).click();
+  await logIn(TOKEN);
+  await page.getByRole('button', { name: 'Read the file again' }).waitFor();
+  expect(await page.getByText('You may look but not decide.').count()).toBe(0);
 });

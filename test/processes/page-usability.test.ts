@@ -96,7 +96,7 @@ inBrowser('everything works with the keyboard alone', SLOW, async () => {
     },
   });
   const { page } = await visit(url);
-  await page.getByRole('button', { name: 'Adopt' }).waitFor();
+  await page.getByRole('button', { name: 'Use an existing experiment' }).waitFor();
   const focused = () =>
     page.evaluate(() => {
       const { activeElement } = document;
@@ -112,7 +112,7 @@ inBrowser('everything works with the keyboard alone', SLOW, async () => {
   };
   await page.keyboard.press('Tab');
   expect(await focused()).toBe('Skip to content');
-  await tabTo('Adopt…');
+  await tabTo('Use an existing experiment…');
   const outline = await page.locator(':focus').evaluate((element) => getComputedStyle(element).outlineStyle);
   expect(outline).toBe('solid');
   await page.keyboard.press('Enter');
@@ -189,7 +189,14 @@ inBrowser('a dropped file shows the experiment it would become, and its mapping 
     transfer.items.add(new File(['A260\n1.230\n'], 'run-17.tsv'));
     return transfer;
   });
-  await page.locator('.drop').dispatchEvent('drop', { dataTransfer: files });
+  // Anywhere on the page, in whatever view.
+  await page.goto(`${url}#/runs`);
+  await page.getByRole('heading', { level: 1, name: 'Runs' }).waitFor();
+  await page.locator('h1:visible').dispatchEvent('dragover', { dataTransfer: files });
+  await page.getByText('Drop the file to see the experiment it would become').waitFor();
+  await page.locator('h1:visible').dispatchEvent('drop', { dataTransfer: files });
+  await page.getByRole('heading', { level: 1, name: 'Try a file' }).waitFor();
+  expect(await page.getByText('Drop the file to see').count()).toBe(0);
   await page.getByRole('heading', { name: 'Preview of run-17.tsv' }).waitFor();
   await page.frameLocator('iframe.body').getByText('The body').waitFor();
   const result = await page.locator('.result').innerText();

@@ -27,7 +27,7 @@ try {
 
   const page = await browser.newPage({ viewport: { width: 1200, height: 1150 }, colorScheme: 'light' });
   await page.goto(url);
-  await page.getByRole('button', { name: 'Retry' }).waitFor();
+  await page.getByRole('button', { name: 'Read the file again' }).waitFor();
   await page.locator('.card rect:not([height="0"])').first().waitFor();
   await page.screenshot({ path: here('../../docs/images/page.png') });
 

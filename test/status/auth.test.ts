@@ -347,31 +347,79 @@ describe('wrong tokens', () => {
     const tokens = createTokenCheck(TOKEN, clock);
     const waits: number[] = [];
     for (let n = 0; n < 16; n++) {
-      expect(tokens.accepts(by('a', `wrong${n}`))).toBe(false);
+      expect(tokens.accepts(by('a', `wrong${n}`))).toBeUndefined();
       if (n < 5) continue;
       const waitS = waitOf(() => tokens.accepts(by('a', 'wrong')));
       waits.push(waitS);
       clock.advance(waitS * 1000);
     }
     expect(waits).toEqual([2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300]);
-    expect(tokens.accepts(by('a'))).toBe(true);
+    expect(tokens.accepts(by('a'))).toBe('decide');
     // The right token resets the count.
-    expect(tokens.accepts(by('a', 'wrong'))).toBe(false);
-    expect(tokens.accepts(by('a'))).toBe(true);
+    expect(tokens.accepts(by('a', 'wrong'))).toBeUndefined();
+    expect(tokens.accepts(by('a'))).toBe('decide');
   });
 
   test('from one sender do not delay another', () => {
     const tokens = createTokenCheck(TOKEN, manualClock());
     for (let n = 0; n < 6; n++) tokens.accepts(by('a', `wrong${n}`));
     expect(waitOf(() => tokens.accepts(by('a', 'wrong')))).toBe(2);
-    expect(tokens.accepts(by('b', 'wrong'))).toBe(false);
-    expect(tokens.accepts(by('a'))).toBe(true);
+    expect(tokens.accepts(by('b', 'wrong'))).toBeUndefined();
+    expect(tokens.accepts(by('a'))).toBe('decide');
   });
 
   test('are remembered for a limited number of senders', () => {
     const tokens = createTokenCheck(TOKEN, manualClock());
     for (let n = 0; n < 6; n++) tokens.accepts(by('first', `wrong${n}`));
     for (let n = 0; n < 1000; n++) tokens.accepts(by(`10.0.0.${n}`, 'wrong'));
-    expect(tokens.accepts(by('first'))).toBe(true);
+    expect(tokens.accepts(by('first'))).toBe('decide');
+  });
+});
+
+describe('the read token', () => {
+  const readToken = 'for-looking-only-0123456789';
+  const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
+
+  test('gives access to everything but decisions', async () => {
+    const asked: unknown[] = [];
+    const decide = async (request: unknown) => {
+      asked.push(request);
+      return { done: true, text: 'done' };
+    };
+    const { call, post } = await serve({ decide }, { token: TOKEN, readToken });
+    // Often enough for wrong tokens to be delayed.
+    for (let n = 0; n < 10; n++)
+      expect(await call('/api/state', { headers: bearer(readToken) })).toMatchObject({ status: 200 });
+    const request = { kind: 'retry', run: 1 };
+    expect(await post('/api/decide', request, bearer(readToken))).toMatchObject({
+      status: 403,
+      json: { error: expect.stringContaining('may look but not decide') },
+    });
+    expect(asked).toEqual([]);
+    expect(await post('/api/decide', request, bearer(TOKEN))).toMatchObject({ status: 200 });
+    expect(asked).toEqual([request]);
+    for (const [token, role] of [
+      [readToken, 'read'],
+      [TOKEN, 'decide'],
+    ] as const)
+      expect((await call('/', { headers: bearer(token) })).text).toContain(`name="labfeed-role" content="${role}"`);
+  });
+
+  test('has a cookie of its own, which does not allow decisions either', async () => {
+    const { call, post } = await serve({}, { token: TOKEN, readToken });
+    const logIn = async (token: string) => {
+      const sent = await call('/login', {
+        method: 'POST',
+        body: `token=${token}`,
+        headers: { 'content-type': 'application/x-www-form-urlencoded' },
+      });
+      return String(sent.headers['set-cookie']).split(';')[0] ?? '';
+    };
+    const [reading, deciding] = [await logIn(readToken), await logIn(TOKEN)];
+    expect(reading.split('=')[0]).not.toBe(deciding.split('=')[0]);
+    const request = { kind: 'retry', run: 1 };
+    expect(await call('/api/state', { headers: { cookie: reading } })).toMatchObject({ status: 200 });
+    expect(await post('/api/decide', request, { cookie: reading })).toMatchObject({ status: 403 });
+    expect(await post('/api/decide', request, { cookie: `${reading}; ${deciding}` })).toMatchObject({ status: 200 });
   });
 });

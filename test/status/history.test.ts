@@ -83,6 +83,7 @@ test('every decision is described in a sentence', () => {
     'The notebook was restored: experiment 9 no longer exists',
   );
   expect(describe('ignored', { was: 'held' })).toBe('Ignored; was held');
+  expect(describe('ignoreUndone', { became: 'held' })).toBe('No longer ignored: held again');
   expect(describe('erased')).toBe('File name, draft and history erased');
   expect(describe('read', { path: '/a.csv', reason: null })).toBe('File read: /a.csv');
 });

@@ -25,6 +25,9 @@ async function request<T>(path: string, init: RequestInit = {}): Promise<T> {
 /** Other sites cannot read this token, so they cannot send requests on behalf of this page. */
 const tokenIn = (page: Document): HTMLMetaElement | null => page.querySelector('meta[name="labfeed-token"]');
 
+/** What the server lets this browser do. */
+export const role = document.querySelector<HTMLMetaElement>('meta[name="labfeed-role"]')?.content ?? 'read';
+
 const post = <T>(path: string, body: BodyInit, type: string, signal: AbortSignal | null = null): Promise<T> =>
   request(path, {
     signal,

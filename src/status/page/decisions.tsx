@@ -2,13 +2,19 @@ import { type ComponentChildren, createContext } from 'preact';
 import { useContext, useEffect, useRef, useState } from 'preact/hooks';
 import { formatDay, plural } from '../../text.js';
 import type { DecisionAnswer, DecisionRequest, Job } from '../api.js';
-import { postDecision } from './client.js';
+import { postDecision, role } from './client.js';
 
 interface Choice {
   readonly label: string;
   /** Asked first if the decision cannot be undone from the page. */
   readonly question?: Question;
   request(input: string): DecisionRequest;
+  /** What undoes the decision. */
+  readonly undo?: DecisionRequest;
+}
+
+interface Outcome extends DecisionAnswer {
+  readonly undo?: DecisionRequest | undefined;
 }
 
 interface Question {
@@ -30,7 +36,7 @@ const MAX_OUTCOMES = 4;
 /** Lets the components within make decisions: asks for confirmation, sends them, and shows what became of them. */
 export function Decisions({ children }: { children: ComponentChildren }) {
   const [open, setOpen] = useState<OpenQuestion>();
-  const [outcomes, setOutcomes] = useState<readonly DecisionAnswer[]>([]);
+  const [outcomes, setOutcomes] = useState<readonly Outcome[]>([]);
 
   async function ask(question: Question): Promise<string | undefined> {
     const input = await new Promise<string | undefined>((answer) => setOpen({ question, answer }));
@@ -38,16 +44,23 @@ export function Decisions({ children }: { children: ComponentChildren }) {
     return input;
   }
 
-  async function perform({ question, request }: Choice): Promise<void> {
-    const input = question ? await ask(question) : '';
-    if (input === undefined) return;
-    const outcome = await postDecision(request(input)).catch(
+  async function send(request: DecisionRequest, undo?: DecisionRequest): Promise<void> {
+    const answer = await postDecision(request).catch(
       (error: Error): DecisionAnswer => ({ done: false, text: error.message }),
     );
+    // The answer names the command, but here is a button.
+    const text = undo ? answer.text.replace(/; to undo this: labfeed .*$/, '') : answer.text;
+    const outcome = { undo: answer.done ? undo : undefined, done: answer.done, text };
     setOutcomes((shown) => [...shown, outcome].slice(-MAX_OUTCOMES));
   }
 
-  const close = (outcome: DecisionAnswer): void => setOutcomes((shown) => shown.filter((other) => other !== outcome));
+  async function perform({ question, request, undo }: Choice): Promise<void> {
+    const input = question ? await ask(question) : '';
+    if (input === undefined) return;
+    await send(request(input), undo);
+  }
+
+  const close = (outcome: Outcome): void => setOutcomes((shown) => shown.filter((other) => other !== outcome));
   return (
     <Perform.Provider value={perform}>
       {children}
@@ -59,6 +72,18 @@ export function Decisions({ children }: { children: ComponentChildren }) {
               <b>{outcome.done ? 'Done: ' : 'Not done: '}</b>
               {outcome.text}
             </p>
+            {outcome.undo && (
+              <button
+                type="button"
+                class="quiet"
+                onClick={() => {
+                  close(outcome);
+                  if (outcome.undo) void send(outcome.undo);
+                }}
+              >
+                Undo
+              </button>
+            )}
             <button type="button" class="quiet" onClick={() => close(outcome)}>
               Close
             </button>
@@ -127,6 +152,15 @@ function ChoiceButton({ choice, isPrimary }: { choice: Choice; isPrimary: boolea
   );
 }
 
+/** Shown once, instead of buttons that do not work. */
+export const MayNotDecide = () =>
+  role === 'read' ? (
+    <p class="soft">
+      You may look but not decide. To decide, <a href="/login">log in with the token</a>, or open the link that{' '}
+      <code>labfeed status --login</code> prints on the machine that runs labfeed.
+    </p>
+  ) : null;
+
 const Choices = ({ choices, hasPrimary }: { choices: readonly Choice[]; hasPrimary: boolean }) => (
   <div class="actions">
     {choices.map((choice, index) => (
@@ -135,12 +169,12 @@ const Choices = ({ choices, hasPrimary }: { choices: readonly Choice[]; hasPrima
   </div>
 );
 
-type RunChoice = 'retry' | 'adopt' | 'refile' | 'ignore';
+type RunChoice = 'retry' | 'adopt' | 'refile' | 'ignore' | 'decideAgain';
 
 export function RunChoices({ job }: { job: Job }) {
   const needsDecision = job.state === 'quarantined' || job.state === 'held';
   const choices = choicesFor(job);
-  if (choices.length === 0) return null;
+  if (choices.length === 0 || role === 'read') return null;
   return (
     <div class="decision">
       <p class="soft">{adviceFor(job)}</p>
@@ -159,7 +193,7 @@ function choicesFor({ state, failure, experiment, step, path }: Job): RunChoice[
     case 'done':
       return path === '' ? [] : ['refile'];
     case 'ignored':
-      return path === '' ? ['refile'] : ['retry'];
+      return path === '' ? ['refile'] : ['retry', 'decideAgain'];
     case 'waiting':
     case 'queued':
     case 'sending':
@@ -168,50 +202,56 @@ function choicesFor({ state, failure, experiment, step, path }: Job): RunChoice[
 }
 
 function adviceFor({ state, failure }: Job): string {
-  if (state === 'done') return 'This run is filed. Refile it to create a second experiment.';
+  if (state === 'done') return 'This run is filed.';
   if (state === 'ignored') return 'This run was set aside. You can still file it.';
   if (state === 'held')
     return failure === 'drift'
-      ? 'If the instrument now always writes this format, retry: the run is filed and becomes the new reference.'
+      ? 'If the instrument now always writes these columns, accept them: the run is filed, and later runs are compared with it.'
       : 'labfeed cannot decide this. Check the notebook, then choose what to do.';
-  return failure === 'file'
-    ? 'Fix the mapping or the file, then retry to read it again.'
-    : 'Fix the cause, then retry to read it again and send it.';
+  return failure === 'file' ? 'Fix the mapping or the file first.' : 'Fix the cause first.';
+}
+
+/** Says what a retry does. */
+function retryLabel({ state, failure }: Job): string {
+  if (state === 'ignored') return 'File it after all';
+  if (state === 'held') return failure === 'drift' ? 'Accept new columns' : 'Check the notebook again';
+  return failure === 'file' ? 'Read the file again' : 'Read and send it again';
 }
 
 const NO_UNDO = 'labfeed never deletes experiments, so this cannot be undone here.';
 
 const RUN_CHOICES: Readonly<Record<RunChoice, (job: Job) => Choice>> = {
-  retry: ({ id }) => ({ label: 'Retry', request: () => ({ kind: 'retry', run: id }) }),
+  retry: (job) => ({ label: retryLabel(job), request: () => ({ kind: 'retry', run: job.id }) }),
   adopt: ({ id }) => ({
-    label: 'Adopt…',
+    label: 'Use an existing experiment…',
     question: {
       title: `Which experiment belongs to run ${id}?`,
       paragraphs: [
         'This replaces the title, date and body of the experiment and adds the tags and comments of the run.',
       ],
       field: { label: 'Experiment number', type: 'number' },
-      action: 'Adopt experiment',
+      action: 'Use this experiment',
     },
     request: (experiment) => ({ kind: 'adopt', run: id, experiment: Number(experiment) }),
   }),
-  refile: ({ id }) => ({
-    label: 'Refile…',
+  refile: ({ id, state }) => ({
+    label: state === 'done' ? 'File it a second time…' : 'Create a new experiment…',
     question: {
       title: `File run ${id} again?`,
       paragraphs: ['This creates a new experiment. An existing one stays as it is.', NO_UNDO],
-      action: 'Refile run',
+      action: 'Create experiment',
     },
     request: () => ({ kind: 'refile', run: id }),
   }),
   ignore: ({ id }) => ({
-    label: 'Ignore…',
-    question: {
-      title: `Ignore run ${id}?`,
-      paragraphs: ['It is set aside and not filed, even if the same file appears again. You can file it later.'],
-      action: 'Ignore run',
-    },
+    label: 'Do not file it',
     request: () => ({ kind: 'ignore', run: id }),
+    undo: { kind: 'ignore', run: id, undo: true },
+  }),
+  decideAgain: ({ id }) => ({
+    label: 'Decide again later',
+    request: () => ({ kind: 'ignore', run: id, undo: true }),
+    undo: { kind: 'ignore', run: id },
   }),
 };
 
@@ -219,7 +259,9 @@ const MONTH_MS = 30 * 86_400_000;
 
 /** What a person can decide about a backlog. */
 export function BacklogChoices({ instrument, asked }: { instrument: string; asked: number }) {
+  if (role === 'read') return null;
   const files = plural(asked, 'existing file');
+  const undo: DecisionRequest = { kind: 'backfill', instrument, existing: 'undo' };
   const choices: Choice[] = [
     {
       label: 'File all…',
@@ -239,6 +281,7 @@ export function BacklogChoices({ instrument, asked }: { instrument: string; aske
         action: 'File these',
       },
       request: (since) => ({ kind: 'backfill', instrument, existing: { since } }),
+      undo,
     },
     {
       label: 'Skip all…',
@@ -248,6 +291,7 @@ export function BacklogChoices({ instrument, asked }: { instrument: string; aske
         action: 'Skip them',
       },
       request: () => ({ kind: 'backfill', instrument, existing: 'skip' }),
+      undo,
     },
   ];
   return <Choices choices={choices} hasPrimary />;

@@ -7,15 +7,40 @@ import { Ago, IsAway, labelOf, Now, Reason, RunLink, StateChip } from './parts.j
 import { runsHref } from './route.js';
 import { fileName, type InstrumentView, instrumentsOf, PLOT_DAYS, runsByDay, type Tone } from './summary.js';
 
+/** With more instruments, the compact view is the default. */
+const MAX_CARDS = 8;
+/** Where the browser keeps the choice. */
+const VIEW = 'labfeed-instruments';
+
 export function InstrumentList({ state }: { state: PageState }) {
   const instruments = instrumentsOf(state);
+  const [chosen, setChosen] = useState(() => localStorage.getItem(VIEW));
+  const isCompact = chosen === null ? instruments.length > MAX_CARDS : chosen === 'compact';
+  function toggle(): void {
+    const next = isCompact ? 'cards' : 'compact';
+    localStorage.setItem(VIEW, next);
+    setChosen(next);
+  }
   return (
     <section aria-labelledby="instruments-title">
-      <h2 id="instruments-title">Instruments</h2>
+      <div class="section-head">
+        <h2 id="instruments-title">Instruments</h2>
+        {instruments.length > 0 && (
+          <button type="button" class="quiet" aria-pressed={isCompact} onClick={toggle}>
+            Compact view
+          </button>
+        )}
+      </div>
       {instruments.length === 0 ? (
         <p class="empty">
           No instruments are configured. Add one to <code>{state.live.config}</code>.
         </p>
+      ) : isCompact ? (
+        <ul class="plain panel lines">
+          {instruments.map((instrument) => (
+            <InstrumentLine key={instrument.name} instrument={instrument} />
+          ))}
+        </ul>
       ) : (
         <ul class="plain cards">
           {instruments.map((instrument) => (
@@ -29,12 +54,51 @@ export function InstrumentList({ state }: { state: PageState }) {
 
 const SHOWN_STATES: readonly RunState[] = ['done', 'queued', 'sending', 'quarantined', 'held', 'ignored'];
 
-function InstrumentCard({ instrument }: { instrument: InstrumentView }) {
+const undecidedOf = (summary: InstrumentSummary | undefined): number =>
+  summary ? summary.runs.quarantined + summary.runs.held + summary.asked : 0;
+
+function toneOf({ live, summary, alarms }: InstrumentView): Tone {
+  const { tone } = conditionOf(live);
+  return tone === 'ok' && alarms.length + undecidedOf(summary) > 0 ? 'warning' : tone;
+}
+
+const SIGNS: Readonly<Record<Tone, string>> = { ok: '✓', warning: '!', error: '✕' };
+
+/** One line: what is wrong, or else the last run. */
+function InstrumentLine({ instrument }: { instrument: InstrumentView }) {
   const { name, live, summary, alarms } = instrument;
+  const tone = toneOf(instrument);
+  const undecided = undecidedOf(summary);
+  const problem =
+    conditionOf(live).tone === 'ok'
+      ? undecided > 0
+        ? plural(undecided, 'decision needed', 'decisions needed')
+        : alarms[0]?.text
+      : conditionOf(live).text;
+  const last = summary?.last;
+  return (
+    <li class="line" data-tone={tone}>
+      <span class="sign" aria-hidden="true">
+        {SIGNS[tone]}
+      </span>
+      <a class="run" href={runsHref({ instrument: name })}>
+        {name}
+      </a>
+      {problem === undefined ? (
+        <span>{last ? <RunLink job={last} /> : 'No runs yet'}</span>
+      ) : (
+        <span class={`condition ${tone}`}>{problem}</span>
+      )}
+      <span class="soft">{last && <Ago at={last.addedAt} />}</span>
+    </li>
+  );
+}
+
+function InstrumentCard({ instrument }: { instrument: InstrumentView }) {
+  const { name, live, summary } = instrument;
   const isAway = useContext(IsAway);
   const condition = conditionOf(live);
-  const undecided = summary ? summary.runs.quarantined + summary.runs.held + summary.asked : 0;
-  const tone = condition.tone === 'ok' && alarms.length + undecided > 0 ? 'warning' : condition.tone;
+  const tone = toneOf(instrument);
   return (
     <li class="panel card" data-tone={tone}>
       <div class="card-head">

@@ -9,7 +9,7 @@ import { IsAway, Navigation, Now } from './parts.js';
 import { parseRoute, type Route, runsHref } from './route.js';
 import { RunDetail, RunList } from './runs.js';
 import { healthOf, isAway } from './summary.js';
-import { TryFile } from './try.js';
+import { TryFile, useFileDrop } from './try.js';
 import './page.css';
 
 /** How often ages such as `5 minutes ago` are updated. */
@@ -18,6 +18,11 @@ const TICK_MS = 5000;
 function App() {
   const { state, connection, now } = useFeed();
   const { route, visited } = useRoute();
+  const [dropped, setDropped] = useState<{ readonly file: File }>();
+  const isOver = useFileDrop((file) => {
+    setDropped({ file });
+    location.assign('#/try');
+  });
   const health = state && healthOf(state, now);
   useEffect(() => {
     document.title = health && health.tone !== 'ok' ? `${health.sentence} · labfeed` : 'labfeed';
@@ -34,9 +39,12 @@ function App() {
               {route.view === 'run' && <RunDetail key={route.id} id={route.id} state={state} />}
               {/* Always mounted, so that a preview survives a visit to another view. */}
               <div hidden={route.view !== 'try'}>
-                <TryFile state={state} />
+                <TryFile state={state} dropped={dropped} isOver={isOver} />
               </div>
             </main>
+            {isOver && route.view !== 'try' && (
+              <p class="drop over anywhere">Drop the file to see the experiment it would become</p>
+            )}
             <footer class="foot">
               {state && `labfeed ${state.version}, process ${state.live.pid}, configuration ${state.live.config}`}
             </footer>

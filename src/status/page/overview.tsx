@@ -1,12 +1,12 @@
 import { useContext } from 'preact/hooks';
-import type { ConfigProblem, RequestCount } from '../../live.js';
+import type { ConfigProblem } from '../../live.js';
 import { formatCount, formatDuration, plural } from '../../text.js';
 import type { PageState } from '../api.js';
-import { BacklogChoices, RunChoices } from './decisions.js';
+import { BacklogChoices, MayNotDecide, RunChoices } from './decisions.js';
 import { InstrumentList } from './instruments.js';
 import { Ago, Facts, Hint, Lines, Now, Reason, RunLink, ServerLink, StateChip, Table, ViewTitle } from './parts.js';
 import { runsHref } from './route.js';
-import { describeNotebook, describeUploads, type Health, totalsOf } from './summary.js';
+import { describeNotebook, describeUploads, type Health, rateOf, totalsOf } from './summary.js';
 
 interface OverviewProps {
   state: PageState | undefined;
@@ -106,6 +106,7 @@ function AttentionList({ state }: { state: PageState }) {
   return (
     <section id="attention" aria-labelledby="attention-title">
       <h2 id="attention-title">Needs a decision</h2>
+      <MayNotDecide />
       <ul id="attention-list" class="plain items">
         {backlogs.map(({ name, asked }) => (
           <li key={`backlog ${name}`} class="panel item">
@@ -146,7 +147,7 @@ function AttentionList({ state }: { state: PageState }) {
 
 function QueuePanel({ state }: { state: PageState }) {
   const now = useContext(Now);
-  const { url, gate, requests } = state.live.notebook;
+  const { url, gate } = state.live.notebook;
   const [headline, detail] = describeNotebook(gate, now);
   const { inProgress, notReady, oldestAt } = totalsOf(state);
   return (
@@ -164,20 +165,28 @@ function QueuePanel({ state }: { state: PageState }) {
             ['Raw files to attach', describeUploads(state, now)],
             ['Files not ready yet', notReady === 0 ? 'none' : formatCount(notReady)],
             ['Notebook', <ServerLink url={url}>{url}</ServerLink>],
-            ['Dialect', state.overview.servers.find((server) => server.url === url)?.dialect],
           ]}
         />
-        {requests.length > 0 && <Requests requests={requests} />}
+        <Requests state={state} />
       </div>
     </section>
   );
 }
 
-function Requests({ requests }: { requests: readonly RequestCount[] }) {
+/** For administrators. */
+function Requests({ state: { live, overview } }: { state: PageState }) {
+  const { url, gate, requests } = live.notebook;
   const total = requests.reduce((sum, { count }) => sum + count, 0);
   return (
     <details>
-      <summary>{plural(total, 'request')} since the start</summary>
+      <summary>Requests to the notebook</summary>
+      <Facts
+        facts={[
+          ['Since the start', plural(total, 'request')],
+          ['At most', gate.kind === 'open' ? rateOf(gate.perSecond) : undefined],
+          ['Dialect', overview.servers.find((server) => server.url === url)?.dialect],
+        ]}
+      />
       <Table
         columns={['Method', 'Response', 'Count']}
         rows={requests.map(({ method, status, count }) => [

@@ -133,7 +133,7 @@ export function describeUploads({ overview, live }: PageState, now: number): str
 export function describeNotebook(gate: LimiterState, now: number): readonly [headline: string, detail: string] {
   switch (gate.kind) {
     case 'open':
-      return ['The notebook is available.', `labfeed sends at most ${rateOf(gate.perSecond)}.`];
+      return ['The notebook is available.', 'Runs are filed as soon as their files are complete.'];
     case 'slowed':
       return [
         'The notebook is available, at a reduced rate.',
@@ -171,7 +171,7 @@ function describeOutage(gate: Down, now: number) {
 
 const outageOf = ({ since }: Down, now: number): string => formatDuration(Math.max(1000, now - since));
 
-function rateOf(perSecond: number): string {
+export function rateOf(perSecond: number): string {
   if (perSecond < 1) return `one request every ${formatDuration(1000 / perSecond)}`;
   const rounded = perSecond < 10 ? Math.round(perSecond * 10) / 10 : Math.round(perSecond);
   return `${rounded} ${rounded === 1 ? 'request' : 'requests'} per second`;

@@ -16,8 +16,15 @@ interface Shown {
   readonly preview?: Preview;
 }
 
+interface TryProps {
+  state: PageState | undefined;
+  /** The file that was last dropped on the page, in whatever view. */
+  dropped: { readonly file: File } | undefined;
+  isOver: boolean;
+}
+
 /** Takes a sample file and shows the experiment it would become. Nothing is sent to the notebook or stored. */
-export function TryFile({ state }: { state: PageState | undefined }) {
+export function TryFile({ state, dropped, isOver }: TryProps) {
   const instruments = state?.live.instruments ?? [];
   const [choice, setChoice] = useState('');
   const [shown, setShown] = useState<Shown>();
@@ -31,6 +38,9 @@ export function TryFile({ state }: { state: PageState | undefined }) {
     const preview = await requestPreview(file, readAs, signal);
     if (!signal.aborted) setShown({ file, preview });
   }
+  useEffect(() => {
+    if (dropped) void show(dropped.file, choice);
+  }, [dropped]);
   function choose(readAs: string): void {
     setChoice(readAs);
     if (shown) void show(shown.file, readAs);
@@ -52,7 +62,7 @@ export function TryFile({ state }: { state: PageState | undefined }) {
           onSelect={choose}
         />
       </div>
-      <DropZone onFile={(file) => void show(file, choice)} />
+      <DropZone onFile={(file) => void show(file, choice)} isOver={isOver} />
       <div class="result" aria-live="polite">
         {shown && <Result {...shown} />}
       </div>
@@ -60,18 +70,25 @@ export function TryFile({ state }: { state: PageState | undefined }) {
   );
 }
 
-function DropZone({ onFile }: { onFile: (file: File) => void }) {
+/** Takes files that are dropped anywhere on the page. `isOver`: while one is dragged over it. */
+export function useFileDrop(onFile: (file: File) => void): boolean {
   const [isOver, setOver] = useState(false);
+  const receive = useRef(onFile);
+  receive.current = onFile;
   useEffect(() => {
-    // Otherwise the browser would leave the page to open a file that was dropped beside the zone.
-    for (const name of ['dragover', 'drop']) document.addEventListener(name, (event) => event.preventDefault());
+    const drag = (event: DragEvent): void => {
+      // Otherwise the browser would leave the page to open the file.
+      event.preventDefault();
+      setOver(event.type === 'dragover' && event.dataTransfer?.types.includes('Files') === true);
+      const file = event.type === 'drop' ? event.dataTransfer?.files[0] : undefined;
+      if (file) receive.current(file);
+    };
+    for (const name of ['dragover', 'dragleave', 'drop'] as const) document.addEventListener(name, drag);
   }, []);
-  const drag = (over: boolean) => (event: DragEvent) => {
-    event.preventDefault();
-    setOver(over);
-    const file = event.type === 'drop' ? event.dataTransfer?.files[0] : undefined;
-    if (file) onFile(file);
-  };
+  return isOver;
+}
+
+function DropZone({ onFile, isOver }: { onFile: (file: File) => void; isOver: boolean }) {
   function choose({ currentTarget }: { currentTarget: HTMLInputElement }): void {
     const file = currentTarget.files?.[0];
     // So that the same file can be chosen again after it was changed.
@@ -79,15 +96,8 @@ function DropZone({ onFile }: { onFile: (file: File) => void }) {
     if (file) onFile(file);
   }
   return (
-    // biome-ignore lint/a11y/noStaticElementInteractions: the button within does the same with the keyboard
-    <div
-      class={`drop ${isOver ? 'over' : ''}`}
-      onDragEnter={drag(true)}
-      onDragOver={drag(true)}
-      onDragLeave={drag(false)}
-      onDrop={drag(false)}
-    >
-      <p class="big">Drop a file here</p>
+    <div class={`drop ${isOver ? 'over' : ''}`}>
+      <p class="big">Drop a file anywhere on this page</p>
       <p>
         <input type="file" id="sample" class="unseen" onChange={choose} />
         <label class="button primary" for="sample">

@@ -86,7 +86,7 @@ test('the worst problem comes first, and no problem is left out', () => {
 test('the notebook panel says why runs wait, and until when', () => {
   const describe = (gate: LimiterState) => describeNotebook(gate, NOW).join(' ');
   expect(describe({ kind: 'open', perSecond: 10 })).toBe(
-    'The notebook is available. labfeed sends at most 10 requests per second.',
+    'The notebook is available. Runs are filed as soon as their files are complete.',
   );
   expect(describe({ kind: 'slowed', perSecond: 0.5 })).toContain('one request every 2 seconds');
   expect(describe({ kind: 'slow start', perSecond: 1 })).toContain('labfeed now sends 1 request per second');
