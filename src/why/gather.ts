@@ -1,7 +1,7 @@
 import { existsSync, lstatSync, statSync } from 'node:fs';
 import { dirname, join, relative, sep } from 'node:path';
 import { nextStep } from '../commands/jobs.js';
-import type { AccessRules, Claim, Instrument, LoadedConfig } from '../config/load.js';
+import type { AccessRules, Claim, LoadedConfig } from '../config/load.js';
 import { growingOf } from '../config/schema.js';
 import { explain, explainProblem, FileError } from '../errors.js';
 import { runWithContent } from '../evidence.js';
@@ -9,7 +9,6 @@ import type { Job } from '../journal/jobs.js';
 import type { JournalReader } from '../journal/reader.js';
 import type { SettledSource } from '../journal/sources.js';
 import type { Live } from '../live.js';
-import { checkMapping } from '../mapping/mapping.js';
 import { createGuard } from '../watch/guard.js';
 import { identify, isAbsent, reasonOf, stampOf, standInFor } from '../watch/identify.js';
 import { createGrouping, createMatcher, doneFileOf, pathInside } from '../watch/match.js';
@@ -42,14 +41,20 @@ type Rule =
   /** `distance`: the number of folders between the watched folder and the file. */
   | { readonly kind: 'outside'; readonly distance: number };
 
-export type KnownRun = Evidence['runs'][number];
+export type KnownRun = Awaited<ReturnType<typeof searchJournal>>['runs'][number];
 
 /** A file belongs to the first instrument that matches it. */
 export const ownerOf = (instruments: readonly InstrumentEvidence[]): InstrumentEvidence | undefined =>
   instruments.find(({ rule }) => rule.kind === 'taken');
 
+interface Searched {
+  readonly path: string;
+  readonly file: FileEvidence;
+  readonly instruments: readonly InstrumentEvidence[];
+}
+
 /** The path of the run that the file is, or is part of. */
-export const runPathOf = ({ path, instruments }: Pick<Evidence, 'path' | 'instruments'>): string =>
+export const runPathOf = ({ path, instruments }: Omit<Searched, 'file'>): string =>
   ownerOf(instruments)?.partOf ?? path;
 
 export interface Sources {
@@ -68,16 +73,18 @@ export async function gather(path: string, { config, reader, running, live, now 
   const overview = await reader?.overview();
   const backlogs = new Map(overview?.instruments.map(({ name, asked }) => [name, asked]));
   /** In the order in which they claim files. */
-  const instruments = config.claims.map((claim) => {
+  const compared = config.claims.map((claim) => {
     const asked = backlogs.get(claim.name) ?? 0;
     return compareWith(claim, path, { config, live, asked, mayBeFolder: file.state !== 'present' });
   });
+  const found = await searchJournal(path, file, compared, reader);
+  const isRun = runOf({ path, file, instruments: compared, ...found }) !== undefined;
   return {
     path,
     now,
     file,
-    instruments,
-    ...(await searchJournal(path, file, instruments, reader)),
+    instruments: isRun ? compared : await addMistakes(compared, config, live),
+    ...found,
     /** Whether there is a journal. */
     journal: reader !== undefined,
     /** Whether the file is the journal or belongs to it. */
@@ -210,7 +217,8 @@ function compareWith(claim: Claim, path: string, { config, live, asked, mayBeFol
     folder: readFolder(watch),
     /** A linked folder between the watched folder and the file. Links are not followed. */
     link: inside === undefined ? undefined : findLink(watch, inside),
-    mistakes: mistakesOf(name, instrument, config, live),
+    /** What stops it. Looked for only if the file is no run. */
+    mistakes: undefined as readonly string[] | undefined,
     quietMs: quietMsOf(ready),
     doneFile: doneFileFor(partOf ?? path, ready.doneFile),
     /** Undefined if the instrument has a mistake, as are the next two. */
@@ -267,21 +275,45 @@ function findLink(watch: string, inside: string): string | undefined {
 }
 
 /** The mistakes that stop an instrument: in the configuration as it is now, and as the daemon reports them. */
-function mistakesOf(
-  name: string,
-  instrument: Instrument | undefined,
+async function addMistakes(
+  instruments: readonly InstrumentEvidence[],
   config: LoadedConfig,
   live: Live | undefined,
-): string[] {
-  const own = [...config.problems, ...(instrument ? checkMapping(instrument) : [])].filter(
-    ({ stops }) => typeof stops === 'object' && stops.instrument === name,
-  );
-  const reported = live?.problems.filter((problem) => problem.instrument === name) ?? [];
-  return [...new Set([...own.map(explainProblem), ...reported.map(({ at, message }) => `${at}: ${message}`)])];
+): Promise<InstrumentEvidence[]> {
+  // It takes a quarter of a second to load.
+  const { checkMapping } = await import('../mapping/mapping.js');
+  return instruments.map((evidence) => {
+    const { name } = evidence;
+    const instrument = config.instruments.find((one) => one.name === name);
+    const own = [...config.problems, ...(instrument ? checkMapping(instrument) : [])].filter(
+      ({ stops }) => typeof stops === 'object' && stops.instrument === name,
+    );
+    const reported = live?.problems.filter((problem) => problem.instrument === name) ?? [];
+    const texts = [...own.map(explainProblem), ...reported.map(({ at, message }) => `${at}: ${message}`)];
+    return { ...evidence, mistakes: [...new Set(texts)] };
+  });
 }
 
 function doneFileFor(path: string, pattern: string | undefined) {
   if (pattern === undefined) return undefined;
   const name = String(doneFileOf(path, pattern));
   return { name, isThere: existsSync(name) };
+}
+
+/** The run that the file is: by its content if that is known, otherwise by its path. */
+export function runOf(
+  evidence: Searched & Pick<Awaited<ReturnType<typeof searchJournal>>, 'runs' | 'contentRun'>,
+): KnownRun | undefined {
+  const { path, file, instruments, runs, contentRun } = evidence;
+  const owner = ownerOf(instruments);
+  const runPath = runPathOf(evidence);
+  const own = runs.filter(({ instrument }) => owner === undefined || instrument === owner.name);
+  // The content of one file does not identify a run of several files.
+  if (runPath !== path || file.state !== 'present' || file.sha256 === undefined)
+    return own.find((run) => run.path === runPath) ?? own[0];
+  // The versions of two files may have the same content.
+  const isOwn = (run: KnownRun): boolean => run.path === path && run.sha256 === file.sha256;
+  if (owner) return own.find(isOwn) ?? runs.find(({ id }) => id === contentRun);
+  const same = runs.filter(({ sha256 }) => sha256 === file.sha256);
+  return same.find((run) => run.path === path) ?? same[0];
 }

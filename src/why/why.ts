@@ -3,7 +3,7 @@ import type { RunState } from '../model.js';
 import { describeSource, formatDuration, formatTime, plural } from '../text.js';
 import { uploadObstacle } from '../uploads.js';
 import { PRIVATE_PREFIX } from '../watch/match.js';
-import { type Evidence, type InstrumentEvidence, type KnownRun, ownerOf, runPathOf } from './gather.js';
+import { type Evidence, type InstrumentEvidence, type KnownRun, ownerOf, runOf, runPathOf } from './gather.js';
 
 /** The answer for one file. `why --json` prints it. */
 export type Explanation = ReturnType<typeof conclude>;
@@ -74,22 +74,6 @@ function hiddenFinding(path: string): Finding[] {
 }
 
 const HIDDEN = new RegExp(`^(.*/)\\${PRIVATE_PREFIX}[0-9a-f]+-([^/]+)$`, 's');
-
-/** The run that the file is: by its content if that is known, otherwise by its path. */
-function runOf(evidence: Evidence): KnownRun | undefined {
-  const { path, file, instruments, runs, contentRun } = evidence;
-  const owner = ownerOf(instruments);
-  const runPath = runPathOf(evidence);
-  const own = runs.filter(({ instrument }) => owner === undefined || instrument === owner.name);
-  // The content of one file does not identify a run of several files.
-  if (runPath !== path || file.state !== 'present' || file.sha256 === undefined)
-    return own.find((run) => run.path === runPath) ?? own[0];
-  // The versions of two files may have the same content.
-  const isOwn = (run: KnownRun): boolean => run.path === path && run.sha256 === file.sha256;
-  if (owner) return own.find(isOwn) ?? runs.find(({ id }) => id === contentRun);
-  const same = runs.filter(({ sha256 }) => sha256 === file.sha256);
-  return same.find((run) => run.path === path) ?? same[0];
-}
 
 function explainRun(run: KnownRun, evidence: Evidence): Answer {
   const path = runPathOf(evidence);
@@ -220,7 +204,8 @@ function explainFile(evidence: Evidence): Answer {
   if (file.state === 'folder' && owner === undefined)
     return answer('unmatched', 'it is a folder, not a run', 'give the path of a file in it');
   if (owner === undefined || evidence.isJournal) return explainUnmatched(evidence);
-  if (owner.mistakes.length > 0) return explainStopped(owner);
+  const [mistake] = owner.mistakes ?? [];
+  if (mistake !== undefined) return explainStopped(owner.name, mistake);
   if (file.state === 'absent') return explainAbsent(owner);
   return explainWaiting(owner, earlier, evidence);
 }
@@ -255,8 +240,8 @@ function explainUnmatched({ file, journal }: Evidence): Answer {
   return answer('unknown', `there is no such file, no instrument would match it, and ${unknown}`);
 }
 
-function explainStopped({ name, mistakes }: InstrumentEvidence): Answer {
-  const text = `not filed: ${name} is stopped by a mistake in the configuration: ${mistakes[0]}`;
+function explainStopped(name: string, mistake: string): Answer {
+  const text = `not filed: ${name} is stopped by a mistake in the configuration: ${mistake}`;
   return answer('stopped', text, 'correct it; to see all mistakes: labfeed check');
 }
 
