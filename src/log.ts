@@ -1,5 +1,6 @@
+import { createRequire } from 'node:module';
 import { type DestinationStream, type Logger, pino } from 'pino';
-import pretty from 'pino-pretty';
+import type PinoPretty from 'pino-pretty';
 import { secretPattern } from './secrets.js';
 import { escapeControls } from './text.js';
 
@@ -11,6 +12,9 @@ interface LogOptions {
   readonly format?: 'terminal' | 'journal' | 'json';
   readonly destination?: DestinationStream;
 }
+
+/** Not needed by a service. */
+const loadPretty = (): typeof PinoPretty => createRequire(import.meta.url)('pino-pretty');
 
 /** How long a line waits for others: a write costs more than everything else about a line. */
 const BATCH_MS = 10;
@@ -45,7 +49,7 @@ export function createLog({ level, format = 'json', destination }: LogOptions) {
   const out =
     destination ??
     (format === 'terminal'
-      ? pretty({ sync: true, ignore: 'pid,hostname', singleLine: true, translateTime: 'SYS:HH:MM:ss' })
+      ? loadPretty()({ sync: true, ignore: 'pid,hostname', singleLine: true, translateTime: 'SYS:HH:MM:ss' })
       : inBatches(process.stdout));
   const concealing: DestinationStream = {
     write(line) {
