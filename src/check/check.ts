@@ -117,7 +117,10 @@ function asText(file: string, findings: readonly Finding[]): string[] {
 function asJson(file: string, problems: readonly Problem[], findings: readonly Finding[]) {
   const placed = ({ where, message, hint }: Problem) => ({ at: formatPlace(where), message, hint });
   const ok = problems.length === 0 && findings.every(({ level }) => level !== 'wrong');
-  return { ok, file, problems: problems.map(placed), findings };
+  const warnings = findings
+    .filter(({ level }) => level === 'note')
+    .map(({ text, hint }) => ({ message: text, ...(hint !== undefined && { hint }) }));
+  return { ok, file, problems: problems.map(placed), warnings, findings };
 }
 
 function checkInstruments(config: LoadedConfig): Finding[] {

@@ -27,7 +27,7 @@ const EXAMPLES = {
 };
 
 export function addComments(comments: Command): void {
-  withExamples(comments.helpCommand(false), Object.values(EXAMPLES).flat());
+  withExamples(comments, Object.values(EXAMPLES).flat());
   const add = (name: keyof typeof EXAMPLES, description: string): Command =>
     withJson(comments.command(name).description(description), EXAMPLES[name]).argument(
       '<experiment>',

@@ -29,26 +29,44 @@ function printInstruments(options: ConfigOption): void {
   }
 }
 
-/** The last argument of a command repeats if it takes several. */
-function describe(program: Command) {
-  return program.commands.map((command) => {
-    const described = [...command.options, ...program.options].filter(({ hidden }) => !hidden);
-    return {
-      name: command.name(),
-      description: command.description(),
-      options: [
-        ...described.map((option) => ({
-          names: [option.short, option.long].filter((name) => name !== undefined),
-          description: option.description,
-          takesValue: option.required || option.optional,
-          value: completed(/[<[](.*?)(?:\.\.\.)?[\]>]/.exec(option.flags)?.[1] ?? '', option.argChoices),
-        })),
-        { names: ['-h', '--help'], description: 'Print help', takesValue: false, value: undefined },
-      ],
-      arguments: command.registeredArguments.map((argument) => completed(argument.name(), argument.argChoices)),
-    };
-  });
+const describe = (program: Command) =>
+  program.commands.flatMap((command) => [
+    describeCommand(command, command.name(), program),
+    ...command.commands.map((sub) => describeCommand(sub, `${command.name()}.${sub.name()}`, program)),
+  ]);
+
+/** The last argument of a command repeats if it takes several. Subcommands are named `keys.rotate`. */
+function describeCommand(command: Command, name: string, program: Command) {
+  const described = [...command.options, ...program.options].filter(({ hidden }) => !hidden);
+  const subcommands = command.commands.map((sub) => sub.name());
+  return {
+    name,
+    description: command.description(),
+    subcommands,
+    options: [
+      ...described.map((option) => ({
+        names: [option.short, option.long].filter((name) => name !== undefined),
+        description: option.description,
+        takesValue: option.required || option.optional,
+        value: completed(/[<[](.*?)(?:\.\.\.)?[\]>]/.exec(option.flags)?.[1] ?? '', option.argChoices),
+      })),
+      { names: ['-h', '--help'], description: 'Print help', takesValue: false, value: undefined },
+    ],
+    arguments: [
+      ...(subcommands.length > 0 ? [subcommands] : []),
+      ...command.registeredArguments.map((argument) => completed(argument.name(), argument.argChoices)),
+    ],
+  };
 }
+
+const isTop = ({ name }: Described): boolean => !name.includes('.');
+
+/** A shell pattern for the commands that have subcommands. */
+const parents = (commands: Commands): string =>
+  commands
+    .filter(({ subcommands }) => subcommands.length > 0)
+    .map(({ name }) => name)
+    .join('|');
 
 /** Derived from the name of the value in the command's usage. */
 function completed(name: string, choices: readonly string[] | undefined): Completed {
@@ -60,7 +78,8 @@ function completed(name: string, choices: readonly string[] | undefined): Comple
 /** How a shell can complete a word. */
 type Completed = 'file' | 'instrument' | readonly string[] | undefined;
 
-type Commands = ReturnType<typeof describe>;
+type Commands = readonly Described[];
+type Described = ReturnType<typeof describeCommand>;
 
 const quote = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
@@ -90,12 +109,20 @@ const argumentCases = (commands: Commands, render: Render): string =>
 function bash(commands: Commands): string {
   return `# labfeed completion for bash
 _labfeed() {
-  local word=\${COMP_WORDS[COMP_CWORD]} before=\${COMP_WORDS[COMP_CWORD-1]} command=\${COMP_WORDS[1]-} IFS=$'\\n'
+  local word=\${COMP_WORDS[COMP_CWORD]} before=\${COMP_WORDS[COMP_CWORD-1]} command=\${COMP_WORDS[1]-} first=2 IFS=$'\\n'
   COMPREPLY=()
   if (( COMP_CWORD == 1 )); then
-    COMPREPLY=($(compgen -W ${quote(commands.map(({ name }) => name).join('\n'))} -- "$word"))
+    COMPREPLY=($(compgen -W ${quote(
+      commands
+        .filter(isTop)
+        .map(({ name }) => name)
+        .join('\n'),
+    )} -- "$word"))
     return
   fi
+  case "$command" in
+    ${parents(commands)}) if (( COMP_CWORD > 2 )); then command+=.\${COMP_WORDS[2]} first=3; fi ;;
+  esac
   case "$command:$before" in
 ${valueCases(commands, bashOf)}
   esac
@@ -110,7 +137,7 @@ ${commands
     esac
     return
   fi
-  case "$command:$(( COMP_CWORD > 2 ))" in
+  case "$command:$(( COMP_CWORD > first ))" in
 ${argumentCases(commands, bashOf)}
   esac
 }
@@ -132,7 +159,10 @@ function bashOf(value: Completed): string {
 }
 
 function zsh(commands: Commands): string {
-  const described = commands.map(({ name, description }) => quote(`${name}:${description}`)).join(' ');
+  const described = commands
+    .filter(isTop)
+    .map(({ name, description }) => quote(`${name}:${description}`))
+    .join(' ');
   return `#compdef labfeed
 _labfeed_instruments() {
   local -a names
@@ -141,23 +171,27 @@ _labfeed_instruments() {
 }
 _labfeed() {
   local -a commands
+  local command=$words[2] first=3
   if (( CURRENT == 2 )); then
     commands=(${described})
     _describe command commands
     return
   fi
-  case "$words[2]:$words[CURRENT-1]" in
+  case "$command" in
+    ${parents(commands)}) if (( CURRENT > 3 )); then command+=.$words[3] first=4; fi ;;
+  esac
+  case "$command:$words[CURRENT-1]" in
 ${valueCases(commands, zshOf)}
   esac
   if [[ $words[CURRENT] == -* ]]; then
-    case "$words[2]" in
+    case "$command" in
 ${commands
   .map(({ name, options }) => `      ${name}) compadd -- ${options.flatMap(({ names }) => names).join(' ')} ;;`)
   .join('\n')}
     esac
     return
   fi
-  case "$words[2]:$(( CURRENT > 3 ))" in
+  case "$command:$(( CURRENT > first ))" in
 ${argumentCases(commands, zshOf)}
   esac
 }
@@ -174,16 +208,28 @@ function zshOf(value: Completed): string {
 
 function fish(commands: Commands): string {
   const lines = commands.flatMap((command) => {
-    const within = `complete -c labfeed -n ${quote(`__fish_seen_subcommand_from ${command.name}`)}`;
-    const words = command.arguments.filter((one) => one !== undefined && one !== 'file');
+    const words = command.name.replace('.', ' ');
+    const isParent = command.subcommands.length > 0;
+    const within = `complete -c labfeed -n ${quote(`__labfeed_at ${isParent ? '-eq 2' : '-ge 2'} ${words}`)}`;
+    const values = command.arguments.filter((one) => one !== undefined && one !== 'file');
     const noFiles = command.arguments.includes('file') ? '' : ' -f';
     return [
-      `complete -c labfeed -f -n __fish_use_subcommand -a ${command.name} -d ${quote(command.description)}`,
+      ...(isTop(command)
+        ? [`complete -c labfeed -f -n __fish_use_subcommand -a ${command.name} -d ${quote(command.description)}`]
+        : []),
       ...command.options.map((option) => `${within} ${fishOption(option)}`),
-      ...(words.length > 0 ? words : [[]]).map((value) => `${within}${noFiles} -a ${fishOf(value)}`),
+      ...(values.length > 0 ? values : [[]]).map((value) => `${within}${noFiles} -a ${fishOf(value)}`),
     ];
   });
-  return `# labfeed completion for fish\n${lines.join('\n')}\n`;
+  return `# labfeed completion for fish
+# Whether this many words are complete, and the first of them are these.
+function __labfeed_at
+  set -l words (commandline -opc)
+  test (count $words) $argv[1] $argv[2]; or return 1
+  string match --quiet -- "$argv[3..-1] *" "$words[2..-1] "
+end
+${lines.join('\n')}
+`;
 }
 
 function fishOption({ names, description, takesValue, value }: Commands[number]['options'][number]): string {

@@ -35,7 +35,7 @@ const ROTATE_NOTE = `A running daemon switches to the new key. If the command is
 it again.`;
 
 export function addKeys(keys: Command): void {
-  withExamples(keys.helpCommand(false), Object.values(EXAMPLES));
+  withExamples(keys, Object.values(EXAMPLES));
   const add = (name: keyof typeof EXAMPLES, description: string, note?: string): Command =>
     withJson(keys.command(name).description(description), [EXAMPLES[name]], note);
   add('list', 'List the keys of the account, and show which one labfeed uses').action(listKeys);

@@ -1,10 +1,11 @@
-import { execFileSync } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { CLI } from '../support/daemon-process.js';
 import { labfeed } from '../support/labfeed.js';
 import { tempFolder } from '../support/temp-folder.js';
+import { until } from '../support/until.js';
 
 const CONFIG = 'instruments:\n  balance: { watch: . }\n  pH meter: { watch: . }\n';
 
@@ -33,7 +34,75 @@ test('bash completes commands, options, states and instruments, including names 
   expect(complete('check', '--config', 'labfeed.')).toEqual(['labfeed.yaml']);
   expect(complete('completion', '')).toEqual(['bash', 'zsh', 'fish']);
   expect(complete('status', '')).toEqual([]);
+  expect(complete('keys', 'r')).toEqual(['rotate']);
+  expect(complete('keys', '')).toEqual(['list', 'create', 'set', 'delete', 'rotate']);
+  expect(complete('keys', 'create', '--read')).toEqual(['--read-only']);
+  expect(complete('keys', 'list', '--read')).toEqual([]);
+  expect(complete('keys', 'list', '--config', 'labfeed.')).toEqual(['labfeed.yaml']);
+  expect(complete('comments', 'show', '')).toEqual([]);
+  expect(complete('list')).toEqual([]);
 }, 60_000);
+
+/** The shells need not be installed. */
+const isInstalled = (shell: string): boolean => spawnSync(shell, ['--version']).status === 0;
+
+test.skipIf(!isInstalled('fish'))(
+  'fish completes commands, subcommands, their options and instruments',
+  async () => {
+    const folder = tempFolder();
+    writeFileSync(join(folder, 'labfeed.yaml'), CONFIG);
+    writeFileSync(join(folder, 'labfeed'), `#!/bin/sh\nexec '${process.execPath}' '${CLI}' "$@"\n`, { mode: 0o755 });
+    writeFileSync(join(folder, 'labfeed.fish'), (await labfeed(['completion', 'fish'])).stdout);
+    const env = { ...process.env, HOME: folder, PATH: `${folder}:${process.env['PATH']}` };
+    const complete = (typed: string): string[] => {
+      const script = `source labfeed.fish; complete -C '${typed}'`;
+      const shown = execFileSync('fish', ['--no-config', '-c', script], { cwd: folder, encoding: 'utf8', env });
+      return shown.split('\n').flatMap((line) => line.split('\t')[0] || []);
+    };
+    expect(complete('labfeed re')).toEqual(expect.arrayContaining(['retry', 'refile', 'recover']));
+    expect(complete('labfeed keys r')).toEqual(['rotate']);
+    expect(complete('labfeed keys ').toSorted()).toEqual(['create', 'delete', 'list', 'rotate', 'set']);
+    expect(complete('labfeed keys create --read')).toEqual(['--read-only']);
+    expect(complete('labfeed keys list --read')).toEqual([]);
+    // `show` is also a command of its own, with other arguments.
+    expect(complete('labfeed comments show ')).toEqual([]);
+    expect(complete('labfeed jobs --state q').toSorted()).toEqual(['quarantined', 'queued']);
+    expect(complete('labfeed backfill p')).toEqual(['pH meter']);
+  },
+  60_000,
+);
+
+test.skipIf(!isInstalled('zsh'))(
+  'zsh completes commands, subcommands and their options',
+  async () => {
+    const folder = tempFolder();
+    // Shows what it was called with, after completion.
+    writeFileSync(join(folder, 'labfeed'), '#!/bin/sh\necho "$@" >> called\n', { mode: 0o755 });
+    writeFileSync(join(folder, 'labfeed.zsh'), (await labfeed(['completion', 'zsh'])).stdout);
+    const env = { ...process.env, HOME: folder, PATH: `${folder}:${process.env['PATH']}`, TERM: 'dumb' };
+    const args = ['--quiet', '--flush', '--command', 'zsh -f -i', join(folder, 'terminal.txt')];
+    const shell = spawn('script', args, { cwd: folder, env, stdio: ['pipe', 'ignore', 'ignore'] });
+    onTestFinished(() => void shell.kill('SIGKILL'));
+    const lines = (file: string): string[] =>
+      existsSync(join(folder, file)) ? readFileSync(join(folder, file), 'utf8').trim().split('\n') : [];
+    shell.stdin.write('autoload -U compinit; compinit -u; source ./labfeed.zsh; echo ready > ready\n');
+    await until('zsh is ready', () => lines('ready').length > 0);
+    for (const [typed, completed] of [
+      ['keys r', 'keys rotate'],
+      ['keys create --read', 'keys create --read-only'],
+      ['comments ed', 'comments edit'],
+      ['backf', 'backfill'],
+    ] as const) {
+      shell.stdin.write(`labfeed ${typed}\t`);
+      // The completed part is shown after what was typed.
+      const rest = completed.slice(typed.length);
+      await until(completed, () => (lines('terminal.txt').at(-1) ?? '').trimEnd().endsWith(rest));
+      shell.stdin.write('\n');
+      await until(`${completed} was called`, () => lines('called').at(-1)?.trim() === completed);
+    }
+  },
+  60_000,
+);
 
 test('zsh and fish know every command and its options; without a configuration there are no instruments', async () => {
   const { stdout: help } = await labfeed(['--help']);

@@ -109,6 +109,13 @@ test('check warns if the key can be read on the way to the notebook', async () =
   const warnings = /is not encrypted|NODE_TLS_REJECT_UNAUTHORIZED=0 is set/g;
   const risky = await check('http://eln.example.org', { NODE_TLS_REJECT_UNAUTHORIZED: '0' });
   expect(risky.match(warnings)).toHaveLength(2);
+  const { config } = makeSite(folder, { url: 'http://eln.example.org', key: 'key' });
+  const { stdout } = await labfeed(['check', '--offline', '--json', '--config', config], folder);
+  expect(JSON.parse(stdout)).toMatchObject({
+    warnings: expect.arrayContaining([
+      { message: expect.stringContaining('is not encrypted'), hint: expect.stringContaining('https://') },
+    ]),
+  });
   expect(await check('https://eln.example.org', {})).not.toMatch(warnings);
   expect(await check('http://127.0.0.1:8080', {})).not.toMatch(warnings);
 });

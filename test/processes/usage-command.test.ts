@@ -20,6 +20,8 @@ test.each([
 ])(
   'every subcommand of %s has help with an example',
   async (command, actions) => {
+    const asked = await labfeed([command, 'help']);
+    expect(asked).toMatchObject({ status: 0, stdout: expect.stringContaining('Examples:'), stderr: '' });
     for (const action of actions) {
       const help = await labfeed([command, action, '--help']);
       expect(help).toMatchObject({
