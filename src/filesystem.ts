@@ -1,4 +1,4 @@
-import { chmodSync, closeSync, existsSync, openSync, statSync } from 'node:fs';
+import { chmodSync, closeSync, existsSync, fsyncSync, openSync, statSync } from 'node:fs';
 import type { DatabaseSyncInstance } from '@photostructure/sqlite';
 
 /** The files that SQLite writes beside a database get its permissions when they are created. */
@@ -33,3 +33,13 @@ export function lockForLife(lock: DatabaseSyncInstance): boolean {
 }
 
 export const isLocked = (error: unknown): boolean => error instanceof Error && /locked|busy/i.test(error.message);
+
+/** A rename is durable only when its folder is. */
+export function syncFolder(folder: string): void {
+  const descriptor = openSync(folder, 'r');
+  try {
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+}

@@ -71,7 +71,13 @@ interface Found {
   readonly hiding: Problem[];
 }
 
-export function loadConfig(file: string): LoadedConfig {
+/** A file of instruments as it would be. */
+export interface DraftFile {
+  readonly file: string;
+  readonly text: string;
+}
+
+export function loadConfig(file: string, draft?: DraftFile): LoadedConfig {
   const main = readYaml(resolve(file));
   const hiding: Problem[] = [...main.problems];
   const problems: Problem[] = [];
@@ -92,7 +98,7 @@ export function loadConfig(file: string): LoadedConfig {
   const notebook = written && resolveNotebook(written, dirname(main.file));
   if (notebook?.ca !== undefined) problems.push(...checkAuthority(notebook.ca, main.placeOf(['notebook', 'ca'])));
   const settings = readSettings(setting, main.file);
-  const parts = [main, ...readParts(main, setting('include'), { problems, hiding })];
+  const parts = [main, ...readParts(main, setting('include'), { problems, hiding }, draft)];
   const entries = parts.flatMap((yaml) => readEntries(yaml, hiding));
   const checked = checkEntries(entries, problems, ownFiles(settings, notebook?.key, parts));
   const claims = checked.flatMap(readClaim);
@@ -177,16 +183,23 @@ function reportUnknownKeys(
   }
 }
 
-function readParts(main: YamlFile, globs: string[] | undefined, { problems, hiding }: Found): YamlFile[] {
+function readParts(
+  main: YamlFile,
+  globs: string[] | undefined,
+  { problems, hiding }: Found,
+  draft: DraftFile | undefined,
+): YamlFile[] {
   const parts: YamlFile[] = [];
-  for (const file of (globs ?? []).flatMap((glob) => expandInclude(glob, main.file))) {
-    if (!existsSync(file)) {
+  const included = (globs ?? []).flatMap((glob) => expandInclude(glob, main.file));
+  for (const file of new Set([...included, ...(draft ? [draft.file] : [])])) {
+    const text = file === draft?.file ? draft.text : undefined;
+    if (text === undefined && !existsSync(file)) {
       const message = `include: the file ${file} does not exist`;
       const hint = 'create it, or remove it from include';
       hiding.push({ where: main.placeOf(['include']), message, hint, stops: 'nothing' });
       continue;
     }
-    const part = readYaml(file);
+    const part = readYaml(file, text);
     // A part that cannot be read stops its own instruments, not the daemon.
     const unread: Problem[] = [...part.problems];
     reportUnknownKeys(part, requireMap(part, unread), ['instruments'], { problems, hiding });

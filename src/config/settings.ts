@@ -139,6 +139,12 @@ const statusMap = z
     readToken: secret('token')
       .optional()
       .describe('Where to find a second token, for people who may look at the page but not decide.'),
+    edit: z
+      .boolean()
+      .default(false)
+      .describe(
+        'Whether people who are logged in can add and change instruments on the page. With a token, they always can.',
+      ),
     names: z
       .array(z.string().refine(isHost, 'expected a host name such as labfeed.example.org, without a port'))
       .default([])
@@ -153,7 +159,7 @@ const statusMap = z
 
 const statusAddress = address.transform((read, context) => {
   if (!isLoopback(read)) context.addIssue({ code: 'custom', message: NEEDS_TOKEN });
-  return { address: read, names: [] as string[], token: undefined, readToken: undefined };
+  return { address: read, names: [] as string[], token: undefined, readToken: undefined, edit: false };
 });
 
 export const statusSchema = z

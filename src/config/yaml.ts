@@ -39,10 +39,11 @@ const unreadable = (where: Place, message: string, hint: string): YamlFile => ({
   placeOfKey: () => where,
 });
 
-export function readYaml(file: string): YamlFile {
+/** `draft`: what the file would contain. */
+export function readYaml(file: string, draft?: string): YamlFile {
   let bytes: Buffer;
   try {
-    bytes = readFileSync(file);
+    bytes = draft === undefined ? readFileSync(file) : Buffer.from(draft);
   } catch (error) {
     return explainUnreadable(file, error);
   }

@@ -1,5 +1,5 @@
 import type { Clock } from '../clock.js';
-import { type LoadedConfig, requireInstruments, type UsableConfig } from '../config/load.js';
+import { type LoadedConfig, loadConfig, requireInstruments, type UsableConfig } from '../config/load.js';
 import { holdKey, readKey } from '../config/secrets.js';
 import { trackUnknownOutcomes, type UnknownOutcomes } from '../deliver/context.js';
 import { ConfigError, explain, formatPlace, LabfeedError, type Problem } from '../errors.js';
@@ -58,12 +58,16 @@ export function createDaemon(options: DaemonOptions) {
   const stopping = new AbortController();
   const readers = createReaders();
   const live = (): Live => liveOf(daemon, daemon.reporting?.alarms() ?? [], daemon.reporting?.halted());
+  const reloadFile = async (): Promise<string | undefined> => {
+    await inTurn(() => reload(() => loadConfig(config.file), daemon));
+    return daemon.refused?.problems.map(({ at, message }) => `${at}: ${message}`).join('; ');
+  };
   const daemon: Parts = {
     ...options,
     observer,
     journalPath,
     readers,
-    page: createStatusPage(journalPath, { readers, clock, log, live, conceal: options.conceal }),
+    page: createStatusPage(journalPath, { readers, clock, log, live, reload: reloadFile, conceal: options.conceal }),
     requests: createRequestCounter(),
     outcomes: rememberOutcomes(clock, log),
     started,

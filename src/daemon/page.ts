@@ -1,6 +1,6 @@
 import { stat } from 'node:fs/promises';
 import type { Clock } from '../clock.js';
-import type { LoadedConfig, UsableConfig } from '../config/load.js';
+import type { Instrument, LoadedConfig, UsableConfig } from '../config/load.js';
 import { readToken } from '../config/secrets.js';
 import { LabfeedError } from '../errors.js';
 import { describeGrowth } from '../growth.js';
@@ -10,6 +10,7 @@ import { type JournalClient, openClient } from '../journal/requests.js';
 import type { Live } from '../live.js';
 import type { Log } from '../log.js';
 import { createLoginSecret } from '../login.js';
+import { runGoldenTests } from '../mapping/tests.js';
 import type { DecisionAnswer, DecisionRequest, StatusAddress } from '../status/api.js';
 import { describeEvent } from '../status/history.js';
 import type { StatusServer } from '../status/server.js';
@@ -23,6 +24,8 @@ interface PageDeps {
   readonly clock: Clock;
   readonly log: Log;
   live(): Live;
+  /** Reads the configuration again. Resolves with what is wrong with it, in words. */
+  reload(): Promise<string | undefined>;
   /** Keeps a secret out of the log. */
   conceal(secret: string): void;
 }
@@ -30,7 +33,7 @@ interface PageDeps {
 export type StatusPage = ReturnType<typeof createStatusPage>;
 
 /** The page that shows what the daemon does and accepts decisions. */
-export function createStatusPage(path: string, { readers, clock, log, live, conceal }: PageDeps) {
+export function createStatusPage(path: string, { readers, clock, log, live, reload, conceal }: PageDeps) {
   let config: UsableConfig | undefined;
   // Separate connections: reads for the page never wait for the daemon's transactions.
   let reader: JournalReader | undefined;
@@ -58,6 +61,16 @@ export function createStatusPage(path: string, { readers, clock, log, live, conc
       async decide(request) {
         client ??= openClient(path, PAGE_BUSY_MS);
         return config ? ask(request, config.notebook.url, client, clock) : NOT_YET;
+      },
+      async save(draft, sample) {
+        if (!config) return NOT_YET;
+        const { saveInstrument } = await import('./instrument-files.js');
+        const test = (instrument: Instrument) => runGoldenTests([instrument], { clock, run: readers.test });
+        return saveInstrument(draft, sample, { config: config.file, test, reload });
+      },
+      async instrumentFile(name) {
+        const { readInstrumentFile } = await import('./instrument-files.js');
+        return config && readInstrumentFile(name, config.file);
       },
       async preview(sample, signal) {
         const { previewSample } = await import('./preview.js');
@@ -121,7 +134,7 @@ export function statusAddressOf(
     if (token !== undefined) conceal(token);
     return token;
   };
-  return { ...address, names, token: read('token'), readToken: read('readToken') };
+  return { ...address, names, token: read('token'), readToken: read('readToken'), edit: status.edit };
 }
 
 /** The daemon polls for decisions twice a second. */

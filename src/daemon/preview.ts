@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { posix } from 'node:path';
 import { stringify } from 'yaml';
 import type { Instrument, LoadedConfig } from '../config/load.js';
-import { explain, explainProblem, FileError } from '../errors.js';
+import { ConfigError, explain, explainProblem, FileError, LabfeedError } from '../errors.js';
 import { learn, toInstrument, toYaml } from '../learn/learn.js';
 import { choosePlot, describePlot, isPlot } from '../map/plot.js';
 import {
@@ -13,10 +13,12 @@ import {
   type Trial,
   tryFile,
 } from '../mapping/mapping.js';
+import { compare } from '../mapping/tests.js';
 import type { FileRecord, IdentifiedFile, Table } from '../model.js';
 import type { Preview, PreviewTable, UploadedSample as Sample } from '../status/api.js';
 import { nearest } from '../text.js';
 import { createMatcher } from '../watch/match.js';
+import { readDraft } from './instrument-files.js';
 
 /** `page.ts` and the thread load this file on demand: learning a mapping needs code that nothing else needs. */
 
@@ -27,7 +29,7 @@ export interface PreviewTask {
   readonly nowMs: number;
 }
 
-type PreviewInstrument = MappingOptions & Pick<Instrument, 'watch' | 'duplicates' | 'written'>;
+type PreviewInstrument = MappingOptions & Pick<Instrument, 'watch' | 'duplicates' | 'written' | 'tests'>;
 
 interface PreviewDeps {
   readonly config: LoadedConfig;
@@ -41,6 +43,7 @@ const ANY_FOLDER = '/data';
 
 /** The experiment that this file would become, by a configured mapping or by one learned from the file. */
 export async function previewSample(sample: Sample, { config, nowMs, make }: PreviewDeps): Promise<Preview> {
+  if (sample.mapping !== undefined) return previewDraft(sample, sample.mapping, { config, nowMs, make });
   const instrument = sample.learn ? undefined : instrumentFor(sample, config);
   if (!instrument && !sample.learn && sample.instrument !== undefined)
     return { ok: false, reason: unknownInstrument(sample.instrument, config) };
@@ -51,15 +54,34 @@ export async function previewSample(sample: Sample, { config, nowMs, make }: Pre
   );
 }
 
+/** By a mapping that is being edited. */
+async function previewDraft(sample: Sample, mapping: string, { config, nowMs, make }: PreviewDeps): Promise<Preview> {
+  let instrument: Instrument;
+  try {
+    instrument = readDraft(mapping, config.file).instrument;
+  } catch (error) {
+    if (!(error instanceof LabfeedError)) throw error;
+    return { ok: false, reason: explainMistake(error), mapping, isMistake: true };
+  }
+  return orRefusal({ path: sample.name }, { mapping }, () => make({ sample, instrument: plain(instrument), nowMs }));
+}
+
+/** The first one: the others often follow from it. */
+function explainMistake(error: LabfeedError): string {
+  const [first] = error instanceof ConfigError ? error.problems : [];
+  return first ? explainProblem({ ...first, where: { ...first.where, file: 'mapping' } }) : explain(error);
+}
+
 const instrumentFor = ({ name, instrument }: Sample, { instruments }: LoadedConfig): Instrument | undefined =>
   instrument === undefined
     ? instruments.find((candidate) => createMatcher(candidate).takes(name))
     : instruments.find((candidate) => candidate.name === instrument);
 
 /** Without what cannot be sent to a thread, such as functions. */
-const plain = ({ name, parse, experiment, comments, watch, duplicates, written }: Instrument): PreviewInstrument => ({
-  ...{ name, parse, experiment, comments, watch, duplicates, written },
-});
+const plain = (instrument: Instrument): PreviewInstrument => {
+  const { name, parse, experiment, comments, watch, duplicates, written, tests } = instrument;
+  return { name, parse, experiment, comments, watch, duplicates, written, tests };
+};
 
 const yamlOf = ({ name, written }: PreviewInstrument): string =>
   stringify({ instruments: { [name]: written } }, { lineWidth: 0 });
@@ -70,7 +92,7 @@ export async function makePreview({ sample, instrument, nowMs }: PreviewTask): P
   const mapping = yamlOf(instrument);
   const file = asFile(sample, instrument.watch);
   return orRefusal(file, { mapping }, async () => {
-    return { mapping, doubts: [], ...(await resultOf(await tryFile(instrument, file, nowMs))) };
+    return { mapping, doubts: [], ...(await resultOf(await tryFile(instrument, file, nowMs), instrument.tests)) };
   });
 }
 
@@ -127,10 +149,10 @@ function asFile({ name, content, modifiedMs }: Sample, folder: string): Identifi
 
 type Result = Pick<
   Extract<Preview, { ok: true }>,
-  'ok' | 'instrument' | 'draft' | 'omits' | 'plot' | 'tables' | 'meta'
+  'ok' | 'instrument' | 'draft' | 'omits' | 'plot' | 'tests' | 'tables' | 'meta'
 >;
 
-async function resultOf(trial: Trial): Promise<Result> {
+async function resultOf(trial: Trial, tests: Instrument['tests'] = []): Promise<Result> {
   const { title, date, tags, body } = trial.draft;
   const dateFrom = DATE_FROM[trial.dateFrom];
   return {
@@ -139,6 +161,12 @@ async function resultOf(trial: Trial): Promise<Result> {
     draft: { title, date, dateFrom, tags, body, comments: markedComments(trial) },
     omits: trial.omits,
     plot: await previewPlot(trial),
+    tests: tests
+      .filter(({ file }) => posix.basename(file) === posix.basename(trial.file.path))
+      .map(({ file, expect }) => ({
+        file: posix.basename(file),
+        failures: compare(expect, trial).map(({ key, message }) => (key ? `${key}: ${message}` : message)),
+      })),
     tables: trial.record.tables.map(previewTable),
     meta: previewFacts(trial.record),
   };

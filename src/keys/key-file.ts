@@ -20,7 +20,7 @@ import { dirname, resolve } from 'node:path';
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
 import { z } from 'zod';
 import { LabfeedError, systemCode } from '../errors.js';
-import { isLocked } from '../filesystem.js';
+import { isLocked, syncFolder } from '../filesystem.js';
 
 export type KeyFile = ReturnType<typeof openKeyFile>;
 
@@ -99,16 +99,6 @@ export function writeDurably(path: string, text: string, owner: Owner | undefine
     fchmodSync(descriptor, mode);
     writeSync(descriptor, text);
     if (owner) chownSync(path, owner.uid, owner.gid);
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
-  }
-}
-
-/** A rename is durable only when its folder is. */
-export function syncFolder(folder: string): void {
-  const descriptor = openSync(folder, 'r');
-  try {
     fsyncSync(descriptor);
   } finally {
     closeSync(descriptor);

@@ -1,7 +1,8 @@
 import { accessSync, constants, existsSync, linkSync, mkdirSync, rmdirSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { LabfeedError, systemCode } from '../errors.js';
-import { ownerOf, syncFolder, writeDurably } from '../keys/key-file.js';
+import { syncFolder } from '../filesystem.js';
+import { ownerOf, writeDurably } from '../keys/key-file.js';
 
 export interface NewFile {
   readonly path: string;

@@ -144,12 +144,16 @@ export type Preview =
       /** What `learn` was not sure about. */
       readonly doubts: readonly string[];
       readonly tables: readonly PreviewTable[];
+      /** The tests of the mapping for this sample, by name, with what failed. */
+      readonly tests: readonly { readonly file: string; readonly failures: readonly string[] }[];
       readonly meta: readonly { readonly name: string; readonly text: string; readonly unit?: string }[];
     }
   | {
       readonly ok: false;
       /** For people; with line and column if known. */
       readonly reason: string;
+      /** Whether the mapping that is being edited has a mistake; `reason` then begins with `mapping:LINE:COLUMN:`. */
+      readonly isMistake?: boolean;
       readonly mapping?: string;
       readonly doubts?: readonly string[];
     };
@@ -177,6 +181,24 @@ export interface StatusDeps {
   /** Resolves when the decision has been carried out or refused. */
   decide(request: DecisionRequest): Promise<DecisionAnswer>;
   preview(sample: UploadedSample, signal: AbortSignal): Promise<Preview>;
+  /** Saves an instrument that was set up on the page with this sample. */
+  save(draft: InstrumentDraft, sample: UploadedSample): Promise<DecisionAnswer>;
+  /** Undefined if the instrument has no file of its own. */
+  instrumentFile(name: string): Promise<InstrumentFile | undefined>;
+}
+
+/** `POST /api/instrument`. */
+export interface InstrumentDraft {
+  /** YAML with one instrument. */
+  readonly text: string;
+  /** The hash of the file that was opened; undefined for a new one. */
+  readonly replaces: string | undefined;
+}
+
+/** `GET /api/instrument?name=`. */
+export interface InstrumentFile {
+  readonly text: string;
+  readonly hash: string;
 }
 
 /** Rejects if the journal cannot be read. */
@@ -223,6 +245,8 @@ export interface UploadedSample {
   readonly instrument?: string | undefined;
   /** Learn a mapping from the file instead of using a configured one. */
   readonly learn?: boolean;
+  /** YAML with the instrument to use, as it was edited on the page. */
+  readonly mapping?: string | undefined;
 }
 
 /** Where the page listens, and for whom. */
@@ -236,6 +260,8 @@ export interface StatusAddress {
   readonly token?: string | undefined;
   /** A token that allows to read, but not to decide. */
   readonly readToken?: string | undefined;
+  /** Whether instruments can be changed on the page even without a token. */
+  readonly edit?: boolean | undefined;
   /** Signs login links. Without a token, decisions need such a login. */
   readonly login?: string | undefined;
 }

@@ -45,6 +45,7 @@ export function addGuard(app: FastifyInstance, { address, roleOf, pageToken, sen
     const role = isPublic(pathOf(request)) ? 'read' : roleOf(request);
     if (role === 'read' && DECISIONS.has(pathOf(request)))
       throw new HttpError(403, address.token === undefined ? NOT_LOGGED_IN : READ_ONLY);
+    if (role !== undefined && role !== 'edit' && EDITS.has(pathOf(request))) throw new HttpError(403, MAY_NOT_EDIT);
     if (role === undefined) {
       if (request.method === 'GET' && pathOf(request) === '/') {
         sendLogin(reply);
@@ -61,17 +62,27 @@ export function addGuard(app: FastifyInstance, { address, roleOf, pageToken, sen
 /** What only people who may decide can request. */
 const DECISIONS: ReadonlySet<string> = new Set(['/api/decide']);
 
-/** Whoever may decide may also read. */
-export type Role = 'decide' | 'read';
+/** What only people who may change instruments can request. */
+const EDITS: ReadonlySet<string> = new Set(['/api/instrument']);
+
+/** Each of them may also do what the next ones may. */
+export type Role = 'edit' | 'decide' | 'read';
 
 /** What a request may do; undefined: nothing. Throws after too many wrong tokens. */
 export type RoleCheck = ReturnType<typeof createRoleCheck>;
 
 /** `tokens`: undefined if everybody may read and decide. Without a configured token, everybody may read. */
 export const createRoleCheck =
-  (tokens: TokenCheck | undefined, { token }: StatusAddress) =>
-  (request: Pick<FastifyRequest, 'headers' | 'ip'>): Role | undefined =>
-    tokens ? (tokens.accepts(request) ?? (token === undefined ? 'read' : undefined)) : 'decide';
+  (tokens: TokenCheck | undefined, { token, edit }: StatusAddress) =>
+  (request: Pick<FastifyRequest, 'headers' | 'ip'>): Role | undefined => {
+    const role = tokens ? tokens.accepts(request) : 'decide';
+    // An instrument can read every folder that the service can: a login link alone is not enough.
+    if (role === 'decide' && (token !== undefined || edit)) return 'edit';
+    return role ?? (token === undefined ? 'read' : undefined);
+  };
+
+export const MAY_NOT_EDIT =
+  'instruments can be changed only by people who are logged in, and only with status.token or status.edit: true in the configuration';
 
 const READ_ONLY = 'this login may look but not decide: log in with the token that status.token names';
 const NOT_LOGGED_IN =

@@ -1,11 +1,13 @@
 import type { ServerResponse } from 'node:http';
-import type { FastifyInstance, FastifyReply } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { type Clock, every, type Loop } from '../clock.js';
+import { jsonSchema } from '../config/problems.js';
 import { explain } from '../errors.js';
 import type { Log } from '../log.js';
 import { describeImages } from '../text.js';
 import {
+  type DecisionAnswer,
   decisionSchema,
   idSchema,
   type Job,
@@ -15,8 +17,9 @@ import {
   type PageState,
   type Preview,
   type StatusDeps,
+  type UploadedSample,
 } from './api.js';
-import { HttpError } from './auth.js';
+import { HttpError, MAY_NOT_EDIT, type RoleCheck } from './auth.js';
 
 interface ApiDeps extends Pick<StatusDeps, 'journal' | 'decide'> {
   readonly feed: ReturnType<typeof createFeed>;
@@ -206,6 +209,8 @@ const MAX_SAMPLE_BYTES = 20 * 1024 * 1024;
 /** More than any mapping may take; somebody is waiting for the result. */
 const MAX_PREVIEW_MS = 60_000;
 
+const MAX_MAPPING_BYTES = 64 * 1024;
+
 const previewQuery = z.object({
   name: z.string().min(1).max(1000),
   instrument: z.string().max(200).optional(),
@@ -213,14 +218,20 @@ const previewQuery = z.object({
   learn: z.literal('1').optional(),
   /** When the file was modified, as reported by the browser; the date of the experiment may depend on it. */
   modified: z.coerce.number().pipe(z.int().nonnegative().max(MAX_TIME_MS)).optional(),
+  /** So many bytes at the beginning of the body are the mapping, as YAML. */
+  mapping: z.coerce.number().pipe(z.int().nonnegative().max(MAX_MAPPING_BYTES)).optional(),
+  /** The hash of the file to replace. */
+  replaces: z.string().max(100).optional(),
 });
 
-interface PreviewDeps extends Pick<StatusDeps, 'preview' | 'clock'> {
+interface PreviewDeps extends Pick<StatusDeps, 'preview' | 'save' | 'instrumentFile' | 'clock'> {
+  readonly roleOf: RoleCheck;
   readonly stopping: AbortSignal;
 }
 
 /** Shows what would be filed for a file. The file is held in memory until the response is sent, and nowhere else. */
-export function servePreview(app: FastifyInstance, { preview, clock, stopping }: PreviewDeps): void {
+export function servePreview(app: FastifyInstance, deps: PreviewDeps): void {
+  const { preview, save, instrumentFile, roleOf, clock, stopping } = deps;
   let isBusy = false;
   app.addContentTypeParser('application/octet-stream', { parseAs: 'buffer' }, (_request, body, done) =>
     done(null, body),
@@ -236,24 +247,55 @@ export function servePreview(app: FastifyInstance, { preview, clock, stopping }:
         isBusy = false;
       });
     },
-    async handler({ query, body }, reply) {
-      const { success, data } = previewQuery.safeParse(query);
-      if (!success) throw new HttpError(400, 'expected ?name= with the name of the file');
-      if (!Buffer.isBuffer(body))
-        throw new HttpError(415, 'expected the bytes of the file as application/octet-stream');
+    async handler(request, reply) {
+      const { sample } = readSample(request, clock);
+      if (sample.mapping !== undefined && roleOf(request) !== 'edit') throw new HttpError(403, MAY_NOT_EDIT);
       const disconnected = new AbortController();
       reply.raw.once('close', () => disconnected.abort());
-      const sample = {
-        name: baseName(data.name),
-        content: body,
-        modifiedMs: data.modified ?? clock.now(),
-        instrument: data.instrument || undefined,
-        ...(data.learn !== undefined && { learn: true }),
-      };
       const cancelled = AbortSignal.any([disconnected.signal, stopping]);
       return withTimeout((signal) => preview(sample, signal), cancelled);
     },
   });
+
+  app.get('/api/schema', async () => jsonSchema());
+
+  app.get('/api/instrument', async ({ query }) => {
+    const { name } = parse(z.object({ name: z.string().max(200) }), query);
+    const file = await instrumentFile(name);
+    if (!file) throw new HttpError(404, `${name} has no file in instruments.d`);
+    return file;
+  });
+
+  /** One after the other: each is compared with what is there. */
+  let saved: Promise<unknown> = Promise.resolve();
+  app.post('/api/instrument', {
+    bodyLimit: MAX_SAMPLE_BYTES,
+    async handler(request): Promise<DecisionAnswer> {
+      const { sample, replaces } = readSample(request, clock);
+      const text = sample.mapping;
+      if (text === undefined) throw new HttpError(400, 'expected a mapping in front of the file');
+      const answer = saved.then(() => save({ text, replaces }, sample));
+      saved = answer.catch(() => undefined);
+      return answer;
+    },
+  });
+}
+
+/** The file, and the mapping in front of it. */
+function readSample({ query, body }: Pick<FastifyRequest, 'query' | 'body'>, clock: Clock) {
+  const { success, data } = previewQuery.safeParse(query);
+  if (!success) throw new HttpError(400, 'expected ?name= with the name of the file');
+  if (!Buffer.isBuffer(body)) throw new HttpError(415, 'expected the bytes of the file as application/octet-stream');
+  const { name, mapping: bytes = 0, modified, instrument, learn, replaces } = data;
+  const sample: UploadedSample = {
+    name: baseName(name),
+    content: body.subarray(bytes),
+    modifiedMs: modified ?? clock.now(),
+    instrument: instrument || undefined,
+    ...(learn !== undefined && { learn: true }),
+    ...(bytes > 0 && { mapping: body.toString('utf8', 0, bytes) }),
+  };
+  return { sample, replaces: replaces || undefined };
 }
 
 async function withTimeout(act: (signal: AbortSignal) => Promise<Preview>, cancelled: AbortSignal): Promise<Preview> {

@@ -121,7 +121,7 @@ export async function startServer(deps: ServerDeps, address: StatusAddress) {
   addGuard(app, { address, roleOf, pageToken: deps.pageToken, sendLogin });
   serveMonitoring(app, { ...deps, isAuthorized: (request) => roleOf(request) !== undefined });
   serveApi(app, { ...deps, state, feed });
-  servePreview(app, { ...deps, stopping: stopping.signal });
+  servePreview(app, { ...deps, roleOf, stopping: stopping.signal });
   app.register((scope) =>
     servePage(scope, { pageToken: deps.pageToken, tokens, roleOf, hasToken: token !== undefined }),
   );

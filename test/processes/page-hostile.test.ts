@@ -108,6 +108,7 @@ inBrowser('a body with scripts, forms and images runs nothing and loads nothing'
         description: '<script>alert(1)</script>',
       },
       omits: [],
+      tests: [],
       doubts: [],
       tables: [],
       meta: [],

@@ -166,6 +166,7 @@ const MADE: Preview = {
   mapping: 'instruments:\n  nanodrop: {}\n',
   plot: { reason: 'the table has fewer than two rows' },
   omits: ['not read: lines 4–5'],
+  tests: [],
   doubts: ['it was learnt from one file'],
   tables: [{ name: 'readings', columns: [{ name: 'A260', unit: 'AU' }], rows: [['1.230']], count: 96 }],
   meta: [{ name: 'Path length', text: '10 mm', unit: 'mm' }],

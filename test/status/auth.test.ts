@@ -2,7 +2,7 @@ import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { describe, expect, test } from 'vitest';
 import { loginLink } from '../../src/login.js';
-import type { DecisionRequest } from '../../src/status/api.js';
+import type { DecisionRequest, StatusAddress } from '../../src/status/api.js';
 import { createHostCheck, createTokenCheck, HttpError } from '../../src/status/auth.js';
 import { manualClock } from '../support/manual-clock.js';
 import {
@@ -400,7 +400,7 @@ describe('the read token', () => {
     expect(asked).toEqual([request]);
     for (const [token, role] of [
       [readToken, 'read'],
-      [TOKEN, 'decide'],
+      [TOKEN, 'edit'],
     ] as const)
       expect((await call('/', { headers: bearer(token) })).text).toContain(`name="labfeed-role" content="${role}"`);
   });
@@ -421,5 +421,63 @@ describe('the read token', () => {
     expect(await call('/api/state', { headers: { cookie: reading } })).toMatchObject({ status: 200 });
     expect(await post('/api/decide', request, { cookie: reading })).toMatchObject({ status: 403 });
     expect(await post('/api/decide', request, { cookie: `${reading}; ${deciding}` })).toMatchObject({ status: 200 });
+  });
+});
+
+describe('setting up instruments', () => {
+  const bytes = { 'content-type': 'application/octet-stream' };
+  const path = '/api/instrument?name=w1.csv&mapping=5';
+
+  async function site(address: Partial<StatusAddress>) {
+    const saved: unknown[] = [];
+    const serving = await serve(
+      {
+        save: async ({ text, replaces }, { name, content }) => {
+          saved.push({ text, replaces, name, content: Buffer.from(content).toString() });
+          return { done: true, text: 'saved' };
+        },
+      },
+      address,
+    );
+    const send = (headers: Readonly<Record<string, string>> = {}, to = path) =>
+      serving.call(to, {
+        method: 'POST',
+        body: 'mapp:sample',
+        headers: { ...bytes, origin: serving.url.slice(0, -1), 'x-labfeed-token': PAGE_TOKEN, ...headers },
+      });
+    return { ...serving, send, saved };
+  }
+
+  test('needs the token, and is not for the read token', async () => {
+    const readToken = 'for-looking-only-0123456789';
+    const { send, call, saved } = await site({ token: TOKEN, readToken });
+    const as = (token: string) => ({ authorization: `Bearer ${token}` });
+    expect(await send()).toMatchObject({ status: 401 });
+    expect(await send(as(readToken))).toMatchObject({ status: 403 });
+    expect(await call('/api/instrument?name=a', { headers: as(readToken) })).toMatchObject({ status: 403 });
+    expect(await send(as(readToken), path.replace('instrument', 'preview'))).toMatchObject({ status: 403 });
+    expect(saved).toEqual([]);
+    expect(await send(as(TOKEN))).toMatchObject({ status: 200, json: { done: true } });
+    expect(saved).toEqual([{ text: 'mapp:', name: 'w1.csv', content: 'sample' }]);
+  });
+
+  test('without a token needs `edit`, and then a login link like every decision', async () => {
+    expect(await (await site({})).send()).toMatchObject({ status: 403 });
+    const open = await site({ edit: true });
+    expect(await open.send()).toMatchObject({ status: 200 });
+    const loggedOut = await site({ edit: true, login: 'a-secret-for-login-links' });
+    expect(await loggedOut.send()).toMatchObject({
+      status: 403,
+      json: { error: expect.stringContaining('status.edit: true') },
+    });
+    expect(loggedOut.saved).toEqual([]);
+  });
+
+  test('is refused from other sites, and without the token of the page', async () => {
+    const { send, saved } = await site({ edit: true });
+    expect(await send({ origin: 'https://evil.example' })).toMatchObject({ status: 403 });
+    expect(await send({ 'sec-fetch-site': 'cross-site' })).toMatchObject({ status: 403 });
+    expect(await send({ 'x-labfeed-token': 'wrong' })).toMatchObject({ status: 403 });
+    expect(saved).toEqual([]);
   });
 });

@@ -91,6 +91,8 @@ export const someDeps = ({ overview, jobs, search, job, bytes, problem, ...chang
   },
   decide: async () => ({ done: true, text: 'done' }),
   preview: async () => ({ ok: false, reason: 'not in this test' }),
+  save: async () => ({ done: true, text: 'saved' }),
+  instrumentFile: async () => undefined,
   ...changes,
 });
 

@@ -1,4 +1,14 @@
-import type { ApiError, DecisionAnswer, DecisionRequest, JobDetail, JobsAnswer, PageState, Preview } from '../api.js';
+import type {
+  ApiError,
+  DecisionAnswer,
+  DecisionRequest,
+  InstrumentFile,
+  JobDetail,
+  JobsAnswer,
+  PageState,
+  Preview,
+} from '../api.js';
+import type { Schema } from './completion.js';
 
 /** The server refused or did not respond. The message is for people. */
 export class RequestError extends Error {
@@ -50,14 +60,27 @@ export const fetchJob = (id: number): Promise<JobDetail> => request(`/api/jobs/$
 export const postDecision = (decision: DecisionRequest): Promise<DecisionAnswer> =>
   post('/api/decide', JSON.stringify(decision), 'application/json');
 
-/** `fields`: the `instrument` to read it with, or `learn: 1`; else the server decides by the name of the file. */
-export const postPreview = (file: File, fields: Fields, signal: AbortSignal): Promise<Preview> =>
-  post(
-    `/api/preview?${query({ name: file.name, modified: file.lastModified, ...fields })}`,
-    file,
-    'application/octet-stream',
-    signal,
-  );
+/** Sends a file, with a mapping in front of it if there is one. */
+function postSample<T>(path: string, file: File, mapping: string, fields: Fields, signal?: AbortSignal): Promise<T> {
+  const body = new Blob([mapping, file]);
+  const all = { name: file.name, modified: file.lastModified, mapping: body.size - file.size || undefined, ...fields };
+  return post(`${path}?${query(all)}`, body, 'application/octet-stream', signal ?? null);
+}
+
+/**
+ * `mapping`: YAML with the instrument to read it with. Without one, `fields` has the `instrument` or `learn: 1`; else the
+ * server decides by the name of the file.
+ */
+export const postPreview = (file: File, mapping: string, fields: Fields, signal: AbortSignal): Promise<Preview> =>
+  postSample('/api/preview', file, mapping, fields, signal);
+
+/** Saves an instrument. `replaces`: the hash of the file as it was opened. */
+export const postInstrument = (file: File, mapping: string, replaces: string | undefined): Promise<DecisionAnswer> =>
+  postSample('/api/instrument', file, mapping, { replaces });
+
+export const fetchInstrument = (name: string): Promise<InstrumentFile> => request(`/api/instrument?${query({ name })}`);
+
+export const fetchSchema = (): Promise<Schema> => request('/api/schema');
 
 export type Connection = 'connecting' | 'live' | 'lost';
 

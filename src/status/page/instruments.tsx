@@ -3,6 +3,7 @@ import type { LiveInstrument } from '../../live.js';
 import type { RunState } from '../../model.js';
 import { formatCount, formatDay, plural } from '../../text.js';
 import type { InstrumentSummary, PageState } from '../api.js';
+import { role } from './client.js';
 import { Ago, IsAway, labelOf, Now, Reason, RunLink, StateChip } from './parts.js';
 import { runsHref } from './route.js';
 import { fileName, type InstrumentView, instrumentsOf, PLOT_DAYS, runsByDay, type Tone } from './summary.js';
@@ -25,6 +26,7 @@ export function InstrumentList({ state }: { state: PageState }) {
     <section aria-labelledby="instruments-title">
       <div class="section-head">
         <h2 id="instruments-title">Instruments</h2>
+        {role === 'edit' && <a href="#/try">Add an instrument</a>}
         {instruments.length > 0 && (
           <button type="button" class="quiet" aria-pressed={isCompact} onClick={toggle}>
             Compact view

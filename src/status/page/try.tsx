@@ -1,7 +1,8 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { formatBytes, formatCount, plural } from '../../text.js';
 import type { PageState, Preview, PreviewTable } from '../api.js';
-import { postPreview, RequestError } from './client.js';
+import { postPreview, RequestError, role } from './client.js';
+import { type EditedMapping, MappingEditor, openMapping } from './editor.js';
 import { Draft, Facts, Lines, Reason, Select, Table, TextPanel, ViewTitle } from './parts.js';
 
 /** The limit of the server. */
@@ -28,22 +29,38 @@ export function TryFile({ state, dropped, isOver }: TryProps) {
   const instruments = state?.live.instruments ?? [];
   const [choice, setChoice] = useState('');
   const [shown, setShown] = useState<Shown>();
+  const [draft, setDraft] = useState<EditedMapping>();
   const running = useRef(new AbortController());
 
-  async function show(file: File, readAs: string): Promise<void> {
+  async function show(file: File, readAs: string, mapping = draft?.text): Promise<void> {
     running.current.abort();
     running.current = new AbortController();
     const { signal } = running.current;
-    setShown({ file });
-    const preview = await requestPreview(file, readAs, signal);
+    // While somebody edits the mapping, the preview before stays until there is a new one.
+    if (mapping === undefined || file !== shown?.file) setShown({ file });
+    const preview = await requestPreview(file, { readAs, mapping: mapping ?? '' }, signal);
     if (!signal.aborted) setShown({ file, preview });
   }
   useEffect(() => {
     if (dropped) void show(dropped.file, choice);
   }, [dropped]);
+  useEffect(() => {
+    if (!draft || !shown) return undefined;
+    const timer = setTimeout(() => void show(shown.file, choice, draft.text), EDIT_PAUSE_MS);
+    return () => clearTimeout(timer);
+  }, [draft?.text]);
   function choose(readAs: string): void {
     setChoice(readAs);
-    if (shown) void show(shown.file, readAs);
+    setDraft(undefined);
+    if (shown) void show(shown.file, readAs, '');
+  }
+  async function edit(mapping: string): Promise<void> {
+    const isLearned = !shown?.preview?.ok || choice === LEARN;
+    setDraft(await openMapping(isLearned ? undefined : shown.preview.instrument, mapping));
+  }
+  function close(): void {
+    setDraft(undefined);
+    if (shown) void show(shown.file, choice, '');
   }
   return (
     <>
@@ -63,8 +80,19 @@ export function TryFile({ state, dropped, isOver }: TryProps) {
         />
       </div>
       <DropZone onFile={(file) => void show(file, choice)} isOver={isOver} />
-      <div class="result" aria-live="polite">
-        {shown && <Result {...shown} />}
+      <div class={draft && 'setup'}>
+        {draft && shown && (
+          <MappingEditor
+            draft={draft}
+            sample={shown.file}
+            preview={shown.preview}
+            onChange={setDraft}
+            onClose={close}
+          />
+        )}
+        <div class="result" aria-live="polite">
+          {shown && <Result {...shown} onEdit={draft ? undefined : edit} />}
+        </div>
       </div>
     </>
   );
@@ -109,49 +137,61 @@ function DropZone({ onFile, isOver }: { onFile: (file: File) => void; isOver: bo
   );
 }
 
+/** How long somebody must not type before the preview is made. */
+const EDIT_PAUSE_MS = 400;
+
 /** The server previews one file at a time; it may be busy with another one, or with the one just abandoned. */
 const BUSY_RETRY_MS = 500;
 const MAX_TRIES = 20;
 
-async function requestPreview(file: File, choice: string, signal: AbortSignal, attempt = 1): Promise<Preview> {
+interface Reading {
+  readonly readAs: string;
+  /** Empty if it is not edited here. */
+  readonly mapping: string;
+}
+
+async function requestPreview(file: File, reading: Reading, signal: AbortSignal, attempt = 1): Promise<Preview> {
+  const { readAs, mapping } = reading;
   if (file.size > MAX_BYTES)
     return { ok: false, reason: `the file is ${formatBytes(file.size)}; previews are limited to 20 MB` };
-  const instrument = choice.startsWith('=') ? choice.slice(1) : undefined;
+  const instrument = readAs.startsWith('=') ? readAs.slice(1) : undefined;
   try {
-    return await postPreview(file, { instrument, learn: choice === LEARN ? 1 : undefined }, signal);
+    return await postPreview(file, mapping, { instrument, learn: readAs === LEARN ? 1 : undefined }, signal);
   } catch (error) {
     const isBusy = error instanceof RequestError && error.status === 429;
     if (!isBusy || signal.aborted || attempt === MAX_TRIES)
       return { ok: false, reason: error instanceof Error ? error.message : String(error) };
     await new Promise((resolve) => setTimeout(resolve, BUSY_RETRY_MS));
-    return requestPreview(file, choice, signal, attempt + 1);
+    return requestPreview(file, reading, signal, attempt + 1);
   }
 }
 
-function Result({ file, preview }: Shown) {
+type Edit = ((mapping: string) => void) | undefined;
+
+function Result({ file, preview, onEdit }: Shown & { onEdit: Edit }) {
   if (!preview) return <p class="soft">Reading {file.name}…</p>;
   if (preview.ok)
     return (
       <>
         <h2>Preview of {file.name}</h2>
-        <ExperimentPreview preview={preview} />
+        <ExperimentPreview preview={preview} onEdit={onEdit} />
       </>
     );
   return (
     <>
-      <h2>{file.name} would not be filed</h2>
+      <h2>{preview.isMistake ? 'The mapping has a mistake' : `${file.name} would not be filed`}</h2>
       <div class="panel item bad">
-        <Reason reason={preview.reason} path={file.name} />
+        <Reason reason={preview.reason} path={preview.isMistake ? 'mapping' : file.name} />
       </div>
       <Findings title="Please check" lines={preview.doubts ?? []} />
-      {preview.mapping !== undefined && <Mapping mapping={preview.mapping} />}
+      {preview.mapping !== undefined && onEdit && <Mapping mapping={preview.mapping} onEdit={onEdit} />}
     </>
   );
 }
 
 type Filed = Extract<Preview, { ok: true }>;
 
-function ExperimentPreview({ preview }: { preview: Filed }) {
+function ExperimentPreview({ preview, onEdit }: { preview: Filed; onEdit: Edit }) {
   const { instrument, draft, omits, plot, mapping, doubts, tables, meta } = preview;
   return (
     <>
@@ -166,7 +206,7 @@ function ExperimentPreview({ preview }: { preview: Filed }) {
       <PlotPanel plot={plot} />
       <Findings title="In the file, but not in the notebook" lines={omits} />
       <Findings title="Please check" lines={doubts} />
-      <Mapping mapping={mapping} />
+      {onEdit && <Mapping mapping={mapping} onEdit={onEdit} />}
       <h2>Values read from the file</h2>
       {meta.length > 0 && <Facts facts={meta.map(({ name, text, unit }) => [name, withUnit(text, unit)])} />}
       {tables.map((table) => (
@@ -202,7 +242,7 @@ const Findings = ({ title, lines }: { title: string; lines: readonly string[] })
     </div>
   );
 
-function Mapping({ mapping }: { mapping: string }) {
+function Mapping({ mapping, onEdit }: { mapping: string; onEdit: NonNullable<Edit> }) {
   const panel = useRef<HTMLDivElement>(null);
   const [outcome, setOutcome] = useState('');
   async function copy(): Promise<void> {
@@ -221,6 +261,11 @@ function Mapping({ mapping }: { mapping: string }) {
       <button type="button" onClick={copy}>
         Copy mapping
       </button>{' '}
+      {role === 'edit' && (
+        <button type="button" class="primary" onClick={() => onEdit(mapping)}>
+          Edit and save…
+        </button>
+      )}{' '}
       <span role="status">{outcome}</span>
     </>
   );

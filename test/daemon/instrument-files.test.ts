@@ -1,0 +1,97 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { systemClock } from '../../src/clock.js';
+import { readInstrumentFile, saveInstrument } from '../../src/daemon/instrument-files.js';
+import { runGoldenTests } from '../../src/mapping/tests.js';
+import { tempFolder } from '../support/temp-folder.js';
+
+const SAMPLE = { name: 'w1.csv', content: Buffer.from('Sample,Weight (g)\nS1,1.5\n'), modifiedMs: Date.now() };
+
+function site(include = 'include: instruments.d/*.yaml\n') {
+  const folder = tempFolder();
+  const config = join(folder, 'labfeed.yaml');
+  mkdirSync(join(folder, 'data'));
+  const main = '  old: { watch: data }\n';
+  writeFileSync(
+    config,
+    `notebook: { url: "https://eln.example.org", key: { env: KEY } }\n${include}instruments:\n${main}`,
+  );
+  let reloads = 0;
+  const save = (text: string, replaces?: string) =>
+    saveInstrument({ text, replaces }, SAMPLE, {
+      config,
+      test: (instrument) => runGoldenTests([instrument], { clock: systemClock }),
+      reload: async () => {
+        reloads += 1;
+        return undefined;
+      },
+    });
+  const files = () => {
+    const at = join(folder, 'instruments.d');
+    return existsSync(at) ? readdirSync(at, { recursive: true }).map(String).sort() : [];
+  };
+  return { folder, config, save, files, reloads: () => reloads };
+}
+
+const mapping = (name: string, more = ''): string => `instruments:\n  ${name}:\n    watch: ../data\n${more}`;
+
+test('an instrument is written as a file of its own and used; the one before is kept', async () => {
+  const { folder, config, save, files, reloads } = site();
+  const first = mapping('scale');
+  expect(await save(first)).toMatchObject({ done: true, text: expect.stringContaining('scale is watched') });
+  expect(files()).toEqual(['scale.yaml']);
+  const opened = readInstrumentFile('scale', config);
+  expect(opened?.text).toBe(first);
+  const second = mapping('scale', '    drift: hold\n');
+  // Somebody else has saved it in the meantime.
+  expect(await save(second)).toMatchObject({ done: false, text: expect.stringContaining('somebody else') });
+  expect(await save(second, opened?.hash)).toMatchObject({ done: true });
+  expect(files()).toEqual(['scale.yaml', 'scale.yaml.bak']);
+  expect(readFileSync(join(folder, 'instruments.d', 'scale.yaml'), 'utf8')).toBe(second);
+  expect(readFileSync(join(folder, 'instruments.d', 'scale.yaml.bak'), 'utf8')).toBe(first);
+  expect(reloads()).toBe(2);
+});
+
+test.each([
+  ['a name that leaves the folder', mapping('"../../evil"'), 'not a valid name'],
+  ['a hidden name', mapping('.evil'), 'not a valid name'],
+  ['a key that does not exist', mapping('scale', '    delimeter: tab\n'), 'delimeter'],
+  ['a template that cannot be read', mapping('scale', '    experiment: { title: "{{ meta.x" }\n'), 'title'],
+  ['two instruments', `${mapping('scale')}  other:\n    watch: ../data\n`, 'expected one instrument, found 2'],
+  ['text that is not YAML', 'instruments: [', 'yaml:1'],
+  ['other settings', `${mapping('scale')}notebook: { url: "https://evil.example" }\n`, 'notebook'],
+  ['an instrument of the main file', mapping('old'), 'already defined'],
+  ['a folder that does not exist', mapping('scale').replace('../data', '/no/such/folder'), 'does not exist'],
+  [
+    'a test of a file elsewhere',
+    mapping('scale', '    tests: [{ file: ../labfeed.yaml, expect: { title: x } }]\n'),
+    'is not in',
+  ],
+  ['a failing test', mapping('scale', '    tests: [{ file: samples/w1.csv, expect: { title: x } }]\n'), 'title'],
+])('%s is refused, and nothing is written', async (_, text, reason) => {
+  const { save, files, reloads } = site();
+  expect(await save(text)).toMatchObject({ done: false, text: expect.stringContaining(reason) });
+  expect(files().filter((name) => name !== 'samples')).toEqual([]);
+  expect(reloads()).toBe(0);
+});
+
+test('a test that passes is saved together with its sample', async () => {
+  const { save, files } = site();
+  const tests = '    tests: [{ file: samples/w1.csv, expect: { title: w1 (scale), readings: 1 } }]\n';
+  expect(await save(mapping('scale', tests))).toMatchObject({ done: true });
+  expect(files()).toEqual(['samples', 'samples/w1.csv', 'scale.yaml']);
+});
+
+test('without the include, or with other mistakes in the configuration, nothing is written', async () => {
+  const alone = site('');
+  expect(await alone.save(mapping('scale'))).toMatchObject({
+    done: false,
+    text: expect.stringContaining('add the line include: instruments.d/*.yaml'),
+  });
+  const wide = site('include: instruments.d/*\n');
+  expect(await wide.save(mapping('scale'))).toMatchObject({ done: false });
+  const wrong = site('include: instruments.d/*.yaml\nalarmz: {}\n');
+  expect(await wrong.save(mapping('scale'))).toMatchObject({ done: false, text: expect.stringContaining('alarmz') });
+  expect([...alone.files(), ...wide.files(), ...wrong.files()]).toEqual([]);
+});
