@@ -73,6 +73,7 @@ describe('an address that other machines can reach', () => {
       address: { host: '0.0.0.0', port: 7780 },
       token: { file: join(config.file, '..', 'page-token') },
       names: ['lab-pc'],
+      edit: false,
     });
   });
 

@@ -78,10 +78,11 @@ test('requests are counted by response, and an open circuit breaker says why', a
   site.drop('a.csv', weighing(1));
   await daemon.logged('run filed', LONG_MS);
   const filed = await says('requests counted', ({ notebook }) =>
-    notebook.requests.some(({ method }) => method === 'PATCH'),
+    notebook.requests.some(({ method, count }) => method === 'POST' && count === 2),
   );
   expect(filed.notebook).toMatchObject({ url: sandbox.url, gate: { kind: 'open' } });
   expect(filed.notebook.requests).toContainEqual({ method: 'POST', status: '201', count: 2 });
+  expect(filed.notebook.requests).toContainEqual({ method: 'PATCH', status: '200', count: 1 });
   sandbox.control.decide = () => 'cutBefore';
   site.drop('b.csv', weighing(2));
   const down = await says('down', ({ notebook }) => notebook.gate.kind === 'down');

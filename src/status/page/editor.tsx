@@ -122,6 +122,10 @@ function CompletingText({ text, onInput }: { text: string; onInput: (text: strin
     area.current?.setSelectionRange(cursor.current, cursor.current);
     cursor.current = undefined;
   }, [text]);
+  useEffect(() => {
+    // Somebody may type before the schema is there.
+    if (area.current && document.activeElement === area.current) open(text, area.current.selectionEnd, false);
+  }, [schema]);
   const suggestions = completion?.suggestions ?? [];
 
   function open(value: string, at: number, isAsked: boolean): void {
