@@ -1,5 +1,5 @@
-import { type Dirent, readlinkSync } from 'node:fs';
-import { type FileHandle, open, opendir, readdir, realpath, stat } from 'node:fs/promises';
+import { type BigIntStats, type Dirent, promises, readlinkSync } from 'node:fs';
+import { type FileHandle, lstat, open, opendir, readdir, realpath, stat } from 'node:fs/promises';
 
 /** The process that makes the calls to one file system that may hang. `disk.ts` starts it, and gives it up if it hangs. */
 
@@ -8,12 +8,24 @@ export type Location = string | Buffer;
 /** `f`: file, `d`: folder, `l`: link. */
 export type Kind = 'f' | 'd' | 'l' | '-';
 
+/** Calls that change what has a name, or find out whether that is allowed. */
+export type Change = 'access' | 'chmod' | 'chown' | 'link' | 'mkdir' | 'rename' | 'rmdir' | 'unlink' | 'utimes';
+
+/** The first one names what is changed. */
+export type ChangeArgs = readonly [Location, ...(Location | number)[]];
+
 const files = new Map<number, FileHandle>();
 
 const operations = {
   /** Of each, its fields or an error. */
   stats: (locations: readonly Location[]) =>
     Promise.all(locations.map((location) => stat(location, { bigint: true }).catch(toSent))),
+
+  lstat: (location: Location): Promise<BigIntStats> => lstat(location, { bigint: true }),
+
+  async change(name: Change, args: ChangeArgs): Promise<void> {
+    await (promises[name] as (...args: ChangeArgs) => Promise<unknown>)(...args);
+  },
 
   realpath: (location: Location): Promise<Buffer> => realpath(location, { encoding: 'buffer' }),
 
@@ -22,8 +34,8 @@ const operations = {
     return { names: entries.map(({ name }) => name), kinds: entries.map(kindOf).join('') };
   },
 
-  async open(location: Location, flags: number) {
-    const file = await open(location, flags);
+  async open(location: Location, flags: number | string, mode?: number) {
+    const file = await open(location, flags, mode);
     files.set(file.fd, file);
     return { descriptor: file.fd, stats: await file.stat({ bigint: true }), path: pathOf(file.fd) };
   },
@@ -32,6 +44,14 @@ const operations = {
     const buffer = Buffer.allocUnsafeSlow(bytes);
     const read = await files.get(descriptor)?.read(buffer, 0, bytes, from);
     return buffer.subarray(0, read?.bytesRead);
+  },
+
+  async write(descriptor: number, bytes: Buffer): Promise<void> {
+    await files.get(descriptor)?.writeFile(bytes);
+  },
+
+  async sync(descriptor: number): Promise<void> {
+    await files.get(descriptor)?.sync();
   },
 
   async close(descriptor: number): Promise<void> {

@@ -6,16 +6,16 @@ import {
   fstat,
   lstatSync,
   open,
+  promises,
   read,
   readdir,
   readlinkSync,
   stat,
   statSync,
 } from 'node:fs';
-import { realpath } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { promisify } from 'node:util';
-import type { Kind, Location, Operations, Request, Response, SentError } from './disk-process.js';
+import type { Change, ChangeArgs, Kind, Location, Operations, Request, Response, SentError } from './disk-process.js';
 import { listMounts, type Mount, mountOf } from './mounts.js';
 
 /**
@@ -117,7 +117,7 @@ export async function entriesOf(location: Location): Promise<FolderEntry[]> {
 /** The real place of a file or folder, without links, as bytes. */
 export async function realPlace(location: Location): Promise<Buffer> {
   const share = shareOf(location);
-  return share ? share.realpath(location) : realpath(location, { encoding: 'buffer' });
+  return share ? share.realpath(location) : promises.realpath(location, { encoding: 'buffer' });
 }
 
 export async function openFile(location: Location, flags: number): Promise<OpenFile> {
@@ -129,6 +129,40 @@ export async function openFile(location: Location, flags: number): Promise<OpenF
     path: pathOf(descriptor),
     read: async (into, at, bytes, from) => (await local.read(descriptor, into, at, bytes, from)).bytesRead,
     close: () => local.close(descriptor),
+  };
+}
+
+/** Of the name itself, not of what a link leads to. */
+export async function lstatOne(location: Location): Promise<BigIntStats> {
+  const share = shareOf(location);
+  return share ? share.lstat(location) : promises.lstat(location, BIGINT);
+}
+
+/** Changes names or permissions. After ETIMEDOUT, the change may still be made. */
+export async function change(name: Change, ...args: ChangeArgs): Promise<void> {
+  const shares = args.flatMap((arg) => (typeof arg === 'number' ? [] : (shareOf(arg) ?? [])));
+  const [share, other = share] = shares;
+  if (share !== other) throw Object.assign(new Error('two shares'), { code: 'EXDEV' });
+  if (share) await share.change(name, args);
+  else await (promises[name] as (...args: ChangeArgs) => Promise<unknown>)(...args);
+}
+
+/** An open file or folder that can be written or synced, too. */
+export interface WritableFile extends Pick<OpenFile, 'stats' | 'read' | 'close'> {
+  write(bytes: Buffer): Promise<void>;
+  sync(): Promise<void>;
+}
+
+export async function openWritable(location: Location, flags: number | string, mode?: number): Promise<WritableFile> {
+  const share = shareOf(location);
+  if (share) return share.open(location, flags, mode);
+  const file = await promises.open(location, flags, mode);
+  return {
+    stats: await file.stat(BIGINT),
+    read: async (into, at, bytes, from) => (await file.read(into, at, bytes, from)).bytesRead,
+    write: (bytes) => file.writeFile(bytes),
+    sync: () => file.sync(),
+    close: () => file.close(),
   };
 }
 
@@ -211,7 +245,7 @@ interface Call {
 }
 
 /** After this time without progress, a share hangs. Disks of a NAS take 10 to 20 s to start. */
-const HANG_MS = 30_000;
+export const HANG_MS = 30_000;
 /** As many as the process has threads for. */
 const MAX_CALLS = 4;
 /** An idle process keeps about 40 MB; starting it takes a tenth of a second. */
@@ -261,8 +295,12 @@ export class Share {
 
   realpath = async (location: Location): Promise<Buffer> => Buffer.from(await this.#call('realpath', location));
 
-  async open(location: Location, flags: number): Promise<OpenFile> {
-    const { descriptor, stats, path } = await this.#call('open', location, flags);
+  lstat = async (location: Location): Promise<BigIntStats> => toStats(await this.#call('lstat', location));
+
+  change = async (name: Change, args: ChangeArgs): Promise<void> => void (await this.#call('change', name, args));
+
+  async open(location: Location, flags: number | string, mode?: number): Promise<OpenFile & WritableFile> {
+    const { descriptor, stats, path } = await this.#call('open', location, flags, mode);
     const opener = this.#process;
     const mustBeOpen = (): void => {
       if (this.#process !== opener) throw noAnswer();
@@ -276,6 +314,14 @@ export class Share {
         into.set(read, at);
         return read.length;
       },
+      write: async (bytes) => {
+        mustBeOpen();
+        await this.#call('write', descriptor, bytes);
+      },
+      sync: async () => {
+        mustBeOpen();
+        await this.#call('sync', descriptor);
+      },
       close: async () => {
         // With its process, the file was closed, too.
         if (this.#process === opener) await this.#call('close', descriptor).catch(() => undefined);
@@ -283,7 +329,7 @@ export class Share {
     };
   }
 
-  /** Ends the process, which has no calls. The next call starts another one. */
+  /** Ends the process, which has no promises. The next call starts another one. */
   end(): void {
     this.#process?.disconnect();
     this.#process = undefined;

@@ -191,9 +191,9 @@ export interface NewRun {
   readonly partOf?: ContentKey | undefined;
   /**
    * The file is the next version of the run that was taken from its path, if there is one. `last`: what was taken from
-   * there last, as far as intake knows. `isOther`: that file is gone, and this one has only taken its name.
+   * there last, as far as intake knows.
    */
-  readonly revises?: { readonly last: ContentKey | undefined; readonly isOther?: boolean } | undefined;
+  readonly revises?: { readonly last: ContentKey | undefined } | undefined;
   /** Its raw files, if they are to be attached. */
   readonly attachments?: readonly NewAttachment[] | undefined;
   /** Its plot, or why it has none. Undefined if it has none to attach, or keeps the one it has. */

@@ -290,7 +290,7 @@ async function read(
     backlog: isBacklog,
     mapping,
     partOf: await journal.intake.partOf(name, file),
-    revises: changed === 'revise' ? await revisionOf(file, intake) : undefined,
+    revises: changed === 'revise' ? { last: await journal.intake.lastTaken(name, file) } : undefined,
   };
   const match = await journal.outbox.match(run);
   if (match.kind === 'known') await know(run, match, intake);
@@ -326,18 +326,10 @@ async function know(run: NewRun, match: Extract<Match, { kind: 'known' }>, intak
   for (const content of match.freed ?? []) await files.recheckCopies(run.instrument, run.file, content);
 }
 
-/** Whether this is a version of the run that was taken from its path, or another file with its name. */
-const revisionOf = async (file: IdentifiedFile, intake: IntakeState): Promise<NewRun['revises']> => ({
-  last: await intake.journal.intake.lastTaken(intake.instrument.name, file),
-  isOther: await hasLeft(file, intake),
-});
-
-/** The file that was there before was moved or deleted by labfeed: this one is no change of it. */
+/** A file that was there before was moved or deleted by labfeed: this one is no change of it. */
 async function hasLeft(file: IdentifiedFile, { instrument, journal }: IntakeState): Promise<boolean> {
-  const left = await Promise.all(
-    filesOf(file).map(({ path }) => journal.outbox.sources.hasLeft(instrument.name, path)),
-  );
-  return left.every(Boolean);
+  for (const { path } of filesOf(file)) if (await journal.outbox.sources.hasLeft(instrument.name, path)) return true;
+  return false;
 }
 
 /** A file that must not be read, such as a link to elsewhere, or is too large for its mapping, is not hashed. */

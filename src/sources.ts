@@ -1,9 +1,14 @@
 /**
  * The files that are moved or deleted after their run is filed (`source`), as a part of the outbox.
  *
- * A file goes through these steps, each recorded before the next one begins:
+ * A file goes through these steps. Each is recorded before it begins, so a crash leaves behind what is named there:
  *
- *   unchanged for a while → due → hidden (renamed to a private name, and hashed) → settled (moved or deleted)
+ *   due      unchanged for a while, and everything was read back. The file has its own name.
+ *   bring    it is linked or copied to a private name beside its target. After a crash, that is removed and made again.
+ *   hide     it is renamed to a private name in its folder and hashed. After a crash, it gets its own name again.
+ *   remove   the copy gets its name at the target, and the file is removed. After a crash, it is at the target, or gone
+ *            if it was to be deleted, or still has its private name and gets its own again.
+ *   settled  moved or deleted, or it stays for good.
  *
  * Whatever goes wrong before the last step, the file gets its own name again. After a crash, that comes first.
  */
@@ -16,10 +21,10 @@ export interface Sources {
   /** The files of a run that are not settled. */
   load(run: number): Promise<FiledRunFiles>;
   /**
-   * Durable before the first rename. False if the run is no longer settled itself, or has other content than what was
+   * Durable before the step begins. False if the run is no longer settled itself, or has other content than what was
    * loaded: then nothing may be moved or deleted.
    */
-  hide(filed: FiledRunFiles, planned: readonly PlannedSource[]): Promise<boolean>;
+  begin(step: 'bring' | 'hide' | 'remove', filed: FiledRunFiles, planned: readonly PlannedSource[]): Promise<boolean>;
   /** All changes of one call become durable together. */
   record(run: number, ...changes: SourceChange[]): Promise<void>;
   /**
@@ -27,7 +32,7 @@ export interface Sources {
    * is being moved or deleted. `unknown`: the journal has no file that could be there.
    */
   found(location: string): Promise<'hidden' | 'claimed' | 'unknown'>;
-  /** Whether the file that was last filed from this path was moved or deleted, so that the next one is another file. */
+  /** Whether a file of the run last filed from this path was moved or deleted, so that the next one is another file. */
   hasLeft(instrument: string, path: string): Promise<boolean>;
   /** Whether a file was moved to this folder before, so that the folder must exist. */
   hasMovedTo(folder: string): Promise<boolean>;
@@ -58,7 +63,7 @@ export interface DueSource extends Omit<NewSource, 'readyAt'> {
   readonly n: number;
   /** Whether it may have its private name. */
   readonly isHidden: boolean;
-  /** What was to become of it when it was hidden. */
+  /** What was to become of it once it was hidden and had the bytes that were filed. */
   readonly decided: 'move' | 'delete' | undefined;
   /** Where it is, or was, to be moved. */
   readonly target: string | undefined;
@@ -85,9 +90,9 @@ export interface FiledRunFiles {
 
 export interface SourceTrouble {
   readonly files: number;
-  /** One of them, and why. */
+  /** One of them, and why. Without a reason, it has its private name for too long. */
   readonly path: string;
-  readonly reason: string;
+  readonly reason: string | undefined;
 }
 
 /** `gone`: somebody else removed it. `changed`: it has other content than what was filed, and stays. */
@@ -98,10 +103,11 @@ export type SourceChange =
   | { readonly kind: 'sourceRestored'; readonly n: number; readonly renamed?: Pick<NewSource, 'path' | 'location'> }
   /** Something was written to the file, or its disk is mounted again: it has to stay unchanged for a while, too. */
   | { readonly kind: 'sourceRenewed'; readonly n: number; readonly identity: string; readonly readyAt: number }
-  /** Without a reason, nobody needs to know, and an earlier reason stays. */
+  /** `isQuiet`: for a day, nobody needs to know, and an earlier reason stays. */
   | {
       readonly kind: 'sourcePostponed';
-      readonly reason: string | undefined;
+      readonly reason: string;
+      readonly isQuiet?: boolean;
       readonly dueAt: number;
       /** A file is missing whose disk or share may not be mounted. */
       readonly isMissing?: boolean;

@@ -312,7 +312,7 @@ export function describeSource({ outcome, movedTo, reason }: SettledFile): strin
     case 'changed':
       return 'was neither moved nor deleted: it has other content than what was filed';
     case 'gone':
-      return 'was neither moved nor deleted by labfeed: it is no longer there';
+      return 'is no longer there: somebody removed it, or labfeed did just before it was interrupted';
     case 'kept':
       return undefined;
     default:

@@ -1,5 +1,14 @@
 import { execFileSync } from 'node:child_process';
-import { constants, linkSync, mkdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  constants,
+  linkSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { openFile, Share } from '../src/disk.js';
@@ -74,6 +83,36 @@ test('another process reads the bytes of a file as this one does', async () => {
     expect([file.path, file.stats.nlink]).toEqual([path, 2n]);
     await file.close();
   }
+});
+
+test('another process changes names and writes files as this one does', async () => {
+  const folder = tempFolder();
+  const at = (name: string): Buffer => Buffer.from(join(folder, name));
+  const one = share();
+  const file = await one.open(at('a'), 'wx', 0o640);
+  await file.write(Buffer.from('one, '));
+  await file.write(Buffer.from('two'));
+  await file.sync();
+  await file.close();
+  expect(readFileSync(at('a'), 'utf8')).toBe('one, two');
+  await expect(one.open(at('a'), 'wx', 0o640)).rejects.toMatchObject({ code: 'EEXIST' });
+  await one.change('link', [at('a'), at('b')]);
+  expect(await one.lstat(at('b'))).toMatchObject({ nlink: 2n, size: 8n });
+  await expect(one.change('link', [at('a'), at('b')])).rejects.toMatchObject({ code: 'EEXIST' });
+  await one.change('rename', [at('a'), at('c')]);
+  await one.change('unlink', [at('b')]);
+  await one.change('utimes', [at('c'), 1e9, 1e9 + 0.5]);
+  await one.change('chmod', [at('c'), 0o600]);
+  await one.change('mkdir', [at('d')]);
+  symlinkSync('c', at('e'));
+  expect((await one.lstat(at('e'))).isSymbolicLink()).toBe(true);
+  expect(readdirSync(folder)).toEqual(['c', 'd', 'e']);
+  expect(statSync(at('c'))).toMatchObject({ mtimeMs: 1e12 + 500, mode: 0o100600 });
+  await expect(one.change('rmdir', [at('c')])).rejects.toMatchObject({ code: 'ENOTDIR' });
+  // A folder is synced, too.
+  const opened = await one.open(folder, constants.O_RDONLY);
+  await opened.sync();
+  await opened.close();
 });
 
 test('calls that hang fail after a time, as do all others, until their process has ended', async () => {

@@ -4,6 +4,7 @@ import { DatabaseSync } from '@photostructure/sqlite';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { systemClock } from '../src/clock.js';
 import { loadConfig } from '../src/config/load.js';
+import { sourcesOf } from '../src/daemon/sources.js';
 import { deliver } from '../src/deliver/deliver.js';
 import { migrate } from '../src/journal/database.js';
 import { createJournal } from '../src/journal/journal.js';
@@ -57,6 +58,7 @@ async function setUp(settings = 'changed: revise', files: Readonly<Record<string
         journal,
         reader: directReader(instrument, journal.outbox.id),
         activity,
+        sourcesOf: (file) => sourcesOf(instrument, file, 0),
         claims: { isClaimed: () => false, isOthers: () => false },
         observer: {},
         isSecretIn: () => false,
@@ -76,6 +78,14 @@ async function setUp(settings = 'changed: revise', files: Readonly<Record<string
     },
     rename: (from: string, to: string) => renameSync(join(data, from), join(data, to)),
     remove: (name: string) => rmSync(join(data, name)),
+    /** What the daemon does after the run is filed. */
+    async deleteSource(run: number, name: string): Promise<void> {
+      const path = join(data, name);
+      const { files } = await journal.outbox.sources.load(run);
+      const { n = 0 } = files.find((file) => file.path === path) ?? {};
+      rmSync(path);
+      await journal.outbox.sources.record(run, { kind: 'sourceSettled', n, path, outcome: 'deleted', to: undefined });
+    },
     rescan: async () => live?.intake.rescan(false),
     /** What the daemon does with the folder as it is now. Twice, because copies are looked at again. */
     async run(): Promise<void> {
@@ -133,6 +143,28 @@ test.each([
   await run();
   expect([titles(), states()]).toEqual([['s2'], [{ state: 'done', reason: null }]]);
 });
+
+test.each([
+  ['a folder', 'run: folder, files: ["**/*.csv", "**/*.txt"]', 'r1/a.csv', 'r1/late.csv'],
+  ['joined files', 'run: { join: ["{stem}.csv", "{stem}.txt"] }, files: ["*.csv", "*.txt"]', 'a.csv', 'a.csv'],
+])(
+  'of %s, one file was deleted after it was filed: what comes there later is another run',
+  async (_, settings, name, late) => {
+    const { write, run, titles, deleteSource } = await setUp(`changed: revise, source: delete, ${settings}`);
+    const other = name.replace('.csv', '.txt');
+    write(name, weighing('s1'));
+    write(other, weighing('x'));
+    await run();
+    expect(titles()).toEqual(['s1']);
+    await deleteSource(1, name);
+    await run();
+    expect(titles()).toEqual(['s1']);
+    write(late, weighing('s2'));
+    if (late === name) write(other, weighing('y'));
+    await run();
+    expect(titles()).toEqual(['s1', 's2']);
+  },
+);
 
 test('a file that is added to a folder updates its experiment, and one that is removed changes nothing', async () => {
   const { write, remove, run, titles, journal } = await setUp(

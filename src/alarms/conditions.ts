@@ -21,7 +21,7 @@ export function examine(facts: Facts, raisedAt: RaisedAt): Finding[] {
     ...notebookFindings(notebook),
     ...overdueFindings(facts),
     ...spoolFindings(facts.spool),
-    ...sourceFindings(facts.sources),
+    ...sourceFindings(facts),
     ...configurationFindings(facts),
     ...instruments.flatMap((instrument) =>
       instrumentFindings(instrument, problems, now, (kind) => raisedAt(kind, instrument.live.name)),
@@ -71,11 +71,23 @@ function spoolFindings({ shortage, bytes, maxBytes }: Facts['spool']): Finding[]
   return [{ kind: 'spool', text }];
 }
 
-function sourceFindings(trouble: Facts['sources']): Finding[] {
-  if (trouble === undefined) return [];
-  const { files, path, reason } = trouble;
-  const what = plural(files, 'filed file is', 'filed files are');
-  return [{ kind: 'source', text: `${what} neither moved nor deleted; for example ${basename(path)}: ${reason}` }];
+function sourceFindings({ sources, strays }: Facts): Finding[] {
+  const parts: string[] = [];
+  if (sources) {
+    const {
+      files,
+      path,
+      reason = 'it still has the private name that labfeed gave it, and gets its own as soon as possible',
+    } = sources;
+    const what = plural(files, 'filed file is', 'filed files are');
+    parts.push(`${what} neither moved nor deleted; for example ${basename(path)}: ${reason}`);
+  }
+  const [stray] = strays;
+  if (stray !== undefined)
+    parts.push(
+      `${plural(strays.length, 'file has a name', 'files have names')} that labfeed gave with another journal, such as ${stray}. If that journal no longer exists, rename the file: its own name follows the second hyphen`,
+    );
+  return parts.length === 0 ? [] : [{ kind: 'source', text: parts.join('. ') }];
 }
 
 /** Mistakes that do not belong to one instrument. */
@@ -220,6 +232,8 @@ export interface Facts extends Pick<Live, 'problems' | 'refused'> {
   };
   /** Filed files that could not be moved or deleted. */
   readonly sources: SourceTrouble | undefined;
+  /** Files with private names of another journal. */
+  readonly strays: readonly string[];
   readonly instruments: readonly InstrumentFacts[];
   /** Why the status page is not available, if it should be. */
   readonly page: string | undefined;

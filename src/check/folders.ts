@@ -1,10 +1,9 @@
 import { constants } from 'node:fs';
-import { access } from 'node:fs/promises';
 import { basename, join, relative } from 'node:path';
 import PQueue from 'p-queue';
 import type { Claim, Instrument, LoadedConfig } from '../config/load.js';
 import type { RunKind } from '../config/schema.js';
-import { slowMountOf } from '../disk.js';
+import { change, slowMountOf } from '../disk.js';
 import type { LiveInstrument } from '../live.js';
 import { missingMount } from '../mounts.js';
 import { formatDuration, plural } from '../text.js';
@@ -136,7 +135,9 @@ function pollingFindings({ name, watch, poll }: Instrument, known: LiveInstrumen
 async function checkSource({ name, source, watch }: Instrument, watched: readonly string[]): Promise<Finding[]> {
   if (source === 'keep') return [];
   try {
-    await explaining(`move or delete files in ${watch}`, () => access(watch, constants.W_OK | constants.X_OK));
+    await explaining(`move or delete files in ${watch}`, () =>
+      change('access', watch, constants.W_OK | constants.X_OK),
+    );
     if (typeof source !== 'string') await checkTarget(source.move, watched);
     return [];
   } catch (error) {

@@ -1,19 +1,18 @@
-import { rmdir } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import type { BigIntStats } from 'node:fs';
 import { backoffMs, type Clock } from '../clock.js';
 import type { Instrument, UsableConfig } from '../config/load.js';
 import { explain, NotebookError } from '../errors.js';
 import type { Journal } from '../journal/journal.js';
 import type { Log } from '../log.js';
 import { erasedPath } from '../markers.js';
-import type { DueSource, FiledRunFiles, SourceChange } from '../sources.js';
+import type { DueSource, FiledRunFiles, PlannedSource, SourceChange } from '../sources.js';
 import * as disk from '../watch/dispose.js';
 import { DisposalError, display, folderOf, inFolder, isInside, NotNow, toBytes, toText } from '../watch/file-moves.js';
 import { stampOf } from '../watch/identify.js';
 import type { Activity } from '../watch/intake.js';
 import { createClaims, createMatcher, PRIVATE_PREFIX } from '../watch/match.js';
 import { createRuns } from '../watch/runs.js';
-import { createFolders, isTargetThere, prepareTarget } from '../watch/target.js';
+import { createFolders, isTargetThere, prepareTarget, requireMounted } from '../watch/target.js';
 
 /** Moves or deletes the files of one filed run, see `sources.ts` for the steps. */
 export interface DisposalContext {
@@ -41,6 +40,8 @@ type Context = DisposalContext;
 export type Act = (filed: FiledRunFiles, context: Context) => Promise<'blocked' | undefined>;
 
 export const BACKOFF = { firstMs: 10_000, maxMs: 3_600_000 };
+/** People miss a file that has its private name. */
+export const RESTORE_BACKOFF = { firstMs: 10_000, maxMs: 600_000 };
 const DAY_MS = 86_400_000;
 /** So that others of the instrument, which has a back-off of its own, are tried before this one. */
 const BLOCKED_MS = 10_000;
@@ -56,6 +57,7 @@ class Missing extends DisposalError {
 async function withPostponement(
   { run, attempts }: FiledRunFiles,
   { journal, clock, log, signal }: Context,
+  isRestoring: boolean,
   act: () => Promise<void>,
 ): Promise<'blocked' | undefined> {
   try {
@@ -68,13 +70,19 @@ async function withPostponement(
     // People need not know this, or another message says it.
     const isQuiet = isDown || error instanceof NotNow;
     const isLasting = error instanceof DisposalError && error.scope === 'lasting';
-    const waitMs = isBlocked ? BLOCKED_MS : isLasting ? DAY_MS : backoffMs(attempts, BACKOFF);
-    const reason = isQuiet ? undefined : explain(error);
+    const waitMs = isRestoring
+      ? backoffMs(attempts, RESTORE_BACKOFF)
+      : isBlocked
+        ? BLOCKED_MS
+        : isLasting
+          ? DAY_MS
+          : backoffMs(attempts, BACKOFF);
+    const reason = explain(error);
     const isMissing = error instanceof Missing;
     await journal.outbox.sources.record(run.id, {
-      ...{ kind: 'sourcePostponed', reason, dueAt: clock.now() + waitMs, isMissing },
+      ...{ kind: 'sourcePostponed', reason, isQuiet, dueAt: clock.now() + waitMs, isMissing },
     });
-    const fields = { run: run.id, file: run.path, reason: explain(error) };
+    const fields = { run: run.id, file: run.path, reason };
     log[isQuiet ? 'info' : 'warn'](fields, 'the filed file stays for now');
     return isBlocked ? 'blocked' : undefined;
   }
@@ -100,7 +108,7 @@ const instrumentOf = (name: string, { instruments }: Context) =>
 
 export function restoreRun(filed: FiledRunFiles, context: Context): Promise<'blocked' | undefined> {
   const { journal, log } = context;
-  return withPostponement(filed, context, async () => {
+  return withPostponement(filed, context, true, async () => {
     const changes: SourceChange[] = [];
     try {
       for (const source of filed.files) if (source.isHidden) changes.push(await restoreFile(source, filed, context));
@@ -117,24 +125,27 @@ async function restoreFile(source: DueSource, filed: FiledRunFiles, context: Con
   const target = source.target === undefined ? undefined : toBytes(source.target);
   const restored = await restore(file, filed, context);
   // Only now: the file is certainly there.
-  if (restored && target) await disk.drop(besideOf(target, filed.run.id, source.n, context)).catch(() => undefined);
+  if (restored) await dropCopies({ run: filed.run, files: [source] }, context);
   if (restored) return restored;
   if (target && (await disk.isAt(target, source.sha256, signal))) return settled(source, 'moved', target);
+  // However long that takes: what is there now says nothing about the file.
   if (target && !(await isTargetThere(target, context.journal.intake)))
-    requireLongMissing(filed, context, `cannot find ${source.path}: it was being moved to ${display(target)}`);
+    throw new Missing(
+      `cannot find ${source.path}: it was being moved to ${display(target)}, whose folder is missing or not mounted`,
+      'mount the disk or share, or create the folder again',
+    );
   await requireGone(file, filed, context);
+  await dropCopies({ run: filed.run, files: [source] }, context);
   return settled(source, source.decided === 'delete' ? 'deleted' : 'gone');
 }
 
 /** Undefined if the file has neither its private nor its own name. */
 async function restore(file: Known, filed: FiledRunFiles, context: Context): Promise<SourceChange | undefined> {
   const { n, location, aside, identity, sha256 } = file;
-  const at = await disk.putBack(aside, location, async (to, stats) => {
-    // Whatever the configuration says about copies: this file was filed, and is not to be filed under its new name.
-    const { instrument, path: run } = filed.run;
-    const path = run === '' ? erasedPath(instrument, display(to)) : display(to);
-    await context.journal.intake.skip(instrument, [{ path, location: to, ...stampOf(stats) }]);
-  });
+  const { instrument, path: run } = filed.run;
+  const at = await disk.putBack(aside, location, (to, stats) =>
+    skipRenamed(to, stats, instrument, context, run === ''),
+  );
   if (at === undefined) {
     // What was moved or deleted may have left its name to a new file.
     const state = await disk.stateAt(location);
@@ -147,6 +158,18 @@ async function restore(file: Known, filed: FiledRunFiles, context: Context): Pro
 }
 
 const NEVER = new AbortController().signal;
+
+/** Whatever the configuration says about copies: this file was filed, and is not to be filed under its new name. */
+function skipRenamed(
+  to: Buffer,
+  stats: BigIntStats,
+  instrument: string,
+  { journal }: Context,
+  isErased = false,
+): Promise<void> {
+  const path = isErased ? erasedPath(instrument, display(to)) : display(to);
+  return journal.intake.skip(instrument, [{ path, location: to, ...stampOf(stats) }]);
+}
 
 /** Throws unless the file was certainly removed, or is missing for a day in a folder that is present. */
 async function requireGone({ location, path, identity }: Known, filed: FiledRunFiles, context: Context) {
@@ -165,22 +188,24 @@ function requireLongMissing({ missingSince }: FiledRunFiles, { clock }: Context,
   if (!isLong) throw new Missing(what, 'mount the disk or share; labfeed looks for the file for a day');
 }
 
-/** A private name that a scan has found. True if the file has its own name again. */
-export async function restoreFound(aside: Buffer, { journal, log }: Context): Promise<boolean> {
+/** A private name that a scan has found. False if it stays: it belongs to another journal. */
+export async function restoreFound(aside: Buffer, instrument: string, context: Context): Promise<boolean> {
+  const { journal, log } = context;
+  if (!(await disk.exists(aside))) return true;
   const location = disk.ownPlaceOf(aside, journal.outbox.id);
-  if (!location || !(await disk.exists(aside))) return false;
-  if ((await journal.outbox.sources.found(toText(location))) !== 'unknown') return false;
+  if (!location) return false;
+  if ((await journal.outbox.sources.found(toText(location))) !== 'unknown') return true;
   // The journal does not know it: its folder was renamed, or the run erased.
-  const to = await disk.putBack(aside, location, async () => undefined);
+  const to = await disk.putBack(aside, location, (at, stats) => skipRenamed(at, stats, instrument, context));
   if (to) log.warn({ file: display(to) }, 'a file that was being moved or deleted has its name again');
-  return to !== undefined;
+  return true;
 }
 
 /* Moving and deleting. */
 
 /** A file of a run, with where it goes; undefined if it is deleted. */
 interface Planned extends Known {
-  readonly goal: { readonly target: Buffer; readonly isThere: boolean; readonly beside: Buffer } | undefined;
+  readonly goal: (disk.Goal & { readonly root: string; readonly device: bigint }) | undefined;
 }
 
 /** A name beside the target, unique among all runs of all instruments that are moved there, and no private name. */
@@ -188,11 +213,12 @@ const besideOf = (target: Buffer, run: number, n: number, { journal }: Context):
   inFolder(folderOf(target), `${PRIVATE_PREFIX}copy-${journal.outbox.id}-${run}-${n}`);
 
 export function disposeOfRun(filed: FiledRunFiles, context: Context): Promise<'blocked' | undefined> {
-  return withPostponement(filed, context, async () => {
+  return withPostponement(filed, context, false, async () => {
     const { run } = filed;
     const { usable, activity } = instrumentOf(run.instrument, context) ?? {};
     // It was hidden when the claim was made: it is restored first.
     if (!usable || !activity || filed.files.some(({ isHidden }) => isHidden)) return;
+    await dropCopies(filed, context);
     const files = filed.files.map((source) => toFile(source, context.journal.outbox.id));
     const watch = Buffer.from(usable.watch);
     // The configuration decides at the time of the move. It may also name another folder now.
@@ -208,14 +234,25 @@ export function disposeOfRun(filed: FiledRunFiles, context: Context): Promise<'b
     if (!filed.isBegun && activity.waiting.has(run.path)) throw new NotNow('its path is being written to');
     const present = await findFiles(rest, filed, context);
     if (present.length === 0) return;
-    for (const file of present) await disk.refuseLinkedFolders(file, watch);
+    for (const file of present) {
+      await disk.refuseLinkedFolders(file, watch);
+      await disk.requireRemovable(file);
+    }
     const plan = await planFor(present, usable, filed, context);
     if (await hasNewState(plan, filed, context)) return;
     await context.prove(filed, usable.source);
     const outcome = await disposeOfFiles(plan, usable, filed, context);
-    if (outcome === 'done' && usable.run !== 'file' && 'folder' in usable.run) await removeEmpty(plan, run.path);
     context.log.info({ run: run.id, file: run.path, source: usable.source, outcome }, 'filed files settled');
   });
+}
+
+/** From before a crash: they may be incomplete, or second names of the files. */
+async function dropCopies(
+  { run, files }: { run: FiledRunFiles['run']; files: readonly PlannedSource[] },
+  context: Context,
+): Promise<void> {
+  for (const { n, target } of files)
+    if (target !== undefined) await disk.drop(besideOf(toBytes(target), run.id, n, context)).catch(() => undefined);
 }
 
 const record = async (
@@ -249,18 +286,18 @@ async function planFor(
   const { config, journal, signal } = context;
   const watched = config.claims.map((claim) => claim.watch);
   const wasUsed = () => journal.outbox.sources.hasMovedTo(source.move);
-  await prepareTarget(source.move, { watch, watched, wasUsed, memory: journal.intake });
+  const { move: root } = source;
+  const device = await prepareTarget(root, { watch, watched, wasUsed, memory: journal.intake });
   const taken = new Set<string>();
   const plan: Planned[] = [];
   for (const file of files) {
-    const wanted = inFolder(Buffer.from(source.move), file.location.subarray(Buffer.byteLength(watch) + 1));
+    const wanted = inFolder(Buffer.from(root), file.location.subarray(Buffer.byteLength(watch) + 1));
     refuseTarget(file.path, wanted, watched);
     const chosen = await disk.chooseTarget(wanted, file, taken, signal);
     taken.add(toText(chosen.target));
     const beside = besideOf(chosen.target, run.id, file.n, context);
-    // From before a crash: it may be incomplete, or a second name of the file.
     await disk.drop(beside);
-    plan.push({ ...file, goal: { ...chosen, beside } });
+    plan.push({ ...file, goal: { ...chosen, beside, root, device } });
   }
   return plan;
 }
@@ -287,7 +324,7 @@ async function hasNewState(plan: readonly Planned[], filed: FiledRunFiles, conte
   return renewed.length > 0;
 }
 
-/** All files of the run are renamed and hashed, and copied if need be, before the first one is moved or deleted. */
+/** All files of the run are copied if need be, then renamed and hashed, before the first one is moved or deleted. */
 async function disposeOfFiles(
   plan: readonly Planned[],
   usable: Instrument,
@@ -297,44 +334,78 @@ async function disposeOfFiles(
   const { journal, signal } = context;
   const planned = plan.map(({ n, goal }) => ({ n, target: goal && toText(goal.target) }));
   const files = filed.files.filter(({ n }) => plan.some((file) => file.n === n));
-  const isAsBefore = () => journal.outbox.sources.hide({ ...filed, files }, planned);
+  const begin = (step: 'bring' | 'hide' | 'remove') => journal.outbox.sources.begin(step, { ...filed, files }, planned);
   const changes: SourceChange[] = [];
+  const isOther = ({ n, sha256 }: Pick<Known, 'n' | 'sha256'>): boolean =>
+    plan.some((file) => file.n === n && file.sha256 !== sha256);
+  const leave = (found: readonly Pick<Known, 'n' | 'sha256'>[]): void => {
+    for (const file of plan) {
+      const isChanged = found.some((one) => one.n === file.n && isOther(one));
+      changes.push(settled(file, isChanged ? 'changed' : 'kept'));
+    }
+  };
   let open: readonly Planned[] = plan;
+  let isHidden = false;
   signal.throwIfAborted();
-  if (!(await isAsBefore())) return 'reopened';
+  if (!(await begin('bring'))) return 'reopened';
   try {
-    const hidden = await hideAll(plan, Buffer.from(usable.watch), signal);
-    const isOther = (file: disk.HiddenFile, index: number): boolean => file.sha256 !== plan[index]?.sha256;
-    if (hidden.some(isOther)) {
-      changes.push(...hidden.map((file, index) => settled(file, isOther(file, index) ? 'changed' : 'kept')));
+    const copies = await bringAll(plan, usable, context);
+    if (copies.some(isOther)) {
+      leave(copies);
       return 'changed';
     }
-    if (hidden.some(({ state, identity }) => !disk.isSameState(state, identity)))
-      throw new NotNow('something was written to it just now');
-    await refuseLateFiles(hidden, usable, context);
-    for (const { goal, ...file } of hidden) {
-      if (!goal || typeof usable.source === 'string') continue;
-      await createFolders(Buffer.from(usable.source.move), goal.target, Buffer.from(usable.watch));
-      await disk.bring({ ...file, ...goal }, signal);
+    isHidden = await begin('hide');
+    if (!isHidden) return 'reopened';
+    const hidden = await hideAll(plan, Buffer.from(usable.watch), signal);
+    if (hidden.some(isOther)) {
+      leave(hidden);
+      return 'changed';
     }
-    if (!(await isAsBefore())) return 'reopened';
+    for (const { n, path, state, identity, aside, goal } of hidden) {
+      const isLinked = goal && !goal.isThere && !copies.some((copy) => copy.n === n);
+      if (!disk.isSameState(state, identity) || (isLinked && !(await disk.haveOneFile(aside, goal.beside))))
+        throw new NotNow(`${path} was written to just now`);
+    }
+    await refuseLateFiles(hidden, usable, context);
+    if (!(await begin('remove'))) return 'reopened';
     // From here on, each step takes hardly any time.
     for (const file of hidden) {
       const { goal } = file;
-      await (goal ? disk.place({ ...file, ...goal }) : disk.deleteHidden(file));
+      if (goal) await requireMounted(goal.root, goal.device, journal.intake);
+      await (goal ? disk.place(file, goal) : disk.deleteHidden(file));
       changes.push(settled(file, goal ? 'moved' : 'deleted', goal?.target));
       open = open.filter(({ n }) => n !== file.n);
     }
     return 'done';
   } finally {
-    await undo(open, changes, filed, context);
+    if (isHidden) await undo(open, changes, filed, context);
+    else {
+      await dropCopies({ run: filed.run, files: planned }, context);
+      await record(filed, context, changes);
+    }
   }
+}
+
+/** While the files have their own names: it can take long. Resolves with what was copied. */
+async function bringAll(plan: readonly Planned[], { watch }: Instrument, { journal, signal }: Context) {
+  const copies: Pick<Known, 'n' | 'sha256'>[] = [];
+  for (const { goal, ...file } of plan) {
+    if (!goal) continue;
+    await createFolders(Buffer.from(goal.root), goal.target, Buffer.from(watch));
+    const sha256 = await disk.bring(file, goal, signal);
+    if (sha256 !== undefined) copies.push({ n: file.n, sha256 });
+  }
+  // What is copied beneath a share that is no longer mounted would be hidden by it later.
+  const [first] = plan;
+  if (first?.goal) await requireMounted(first.goal.root, first.goal.device, journal.intake);
+  return copies;
 }
 
 async function hideAll(plan: readonly Planned[], watch: Buffer, signal: AbortSignal) {
   for (const file of plan) {
     signal.throwIfAborted();
-    if (!(await disk.hide(file, file.goal?.isThere ? file.goal.target : undefined)))
+    const { goal } = file;
+    if (!(await disk.hide(file, goal?.isThere ? goal.target : goal?.beside)))
       throw new NotNow(`${file.path} was removed just now`);
   }
   const hidden: (Planned & disk.HiddenFile)[] = [];
@@ -379,10 +450,4 @@ async function undo(
     open.some((file) => file.n === n) && !restored.some((change) => 'n' in change && change.n === n);
   // An outcome ends what is known of a file, so one that still has its private name gets none.
   await record(filed, context, [...restored, ...changes.filter((change) => !('n' in change && isOpen(change.n)))]);
-}
-
-/** The folders of a run, innermost first, if nothing else is in them. */
-async function removeEmpty(files: readonly Planned[], top: string): Promise<void> {
-  const folders = new Set([top, ...files.map(({ path }) => dirname(path)).filter((one) => one.startsWith(`${top}/`))]);
-  for (const folder of [...folders].sort((a, b) => b.length - a.length)) await rmdir(folder).catch(() => undefined);
 }

@@ -168,6 +168,7 @@ async function factsOf(
     uploads: { url: live.notebook.url, instruments: runtime?.config.instruments.map(({ name }) => name) ?? [] },
     spool: { shortage: undefined, bytes: 0, maxBytes: 0, ...live.spool },
     sources: await journal.outbox.sources.trouble(instruments.map(({ name }) => name)),
+    strays: runtime?.strays() ?? [],
     problems: live.problems,
     refused: live.refused,
     journal: journal.trouble() ?? (await journalProblem()),

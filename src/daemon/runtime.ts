@@ -122,6 +122,8 @@ export function createRuntime(deps: RuntimeDeps) {
     gate: delivery.gate,
     /** Checks for runs to deliver now. */
     wake: delivery.wake,
+    /** Files with private names that no labfeed gives their own names again. */
+    strays: (): readonly string[] => disposal?.strays() ?? [],
     /** Whether the notebook has accepted a request. */
     hasAnswered: () => hasAnswered,
     /** Resolves after the first scan of every folder. */

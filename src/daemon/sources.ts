@@ -1,4 +1,4 @@
-import { atMost, backoffMs, every } from '../clock.js';
+import { atMost, backoffMs, type Clock, every } from '../clock.js';
 import type { Instrument, UsableConfig } from '../config/load.js';
 import type { Notebook } from '../deliver/context.js';
 import { explain } from '../errors.js';
@@ -9,8 +9,16 @@ import { type IdentifiedFile, STAND_IN } from '../model.js';
 import type { FiledRunFiles, NewSource } from '../sources.js';
 import { isSafe, verifyRun } from '../verify.js';
 import { identityOf } from '../watch/dispose.js';
-import { DisposalError, toText } from '../watch/file-moves.js';
-import { type Act, BACKOFF, type DisposalContext, disposeOfRun, restoreFound, restoreRun } from './disposal.js';
+import { DisposalError, display, toText } from '../watch/file-moves.js';
+import {
+  type Act,
+  BACKOFF,
+  type DisposalContext,
+  disposeOfRun,
+  RESTORE_BACKOFF,
+  restoreFound,
+  restoreRun,
+} from './disposal.js';
 
 /**
  * For how long nothing may have been written to a file before it is moved or deleted: much longer than a quiet period,
@@ -52,18 +60,14 @@ export function disposeOfSources(deps: SourcesDeps) {
   const { config, clock, log, instruments } = deps;
   const { sources, server } = deps.journal.outbox;
   const busy = new Map<string, Promise<void>>();
-  /** Instruments whose next file would fail like the last one. Not durable: after a start, the cause may be gone. */
-  const blocked = new Map<string, { readonly failures: number; readonly until: number }>();
-  /** Files with private names, by instrument. */
-  const found = new Map<string, Map<string, Buffer>>();
+  const disposals = createBlocks(BACKOFF, clock);
+  const restores = createBlocks(RESTORE_BACKOFF, clock);
+  /** Files with private names that scans have found. */
+  const found = new Map<string, FoundHidden>();
+  const isSteady = createSteadiness(deps.unchangedMs, clock);
   const stopping = new AbortController();
   const { signal } = stopping;
   const context = { ...deps, signal, prove: createProof({ signal, ...deps }) };
-
-  function block(instrument: string): void {
-    const failures = (blocked.get(instrument)?.failures ?? 0) + 1;
-    blocked.set(instrument, { failures, until: clock.now() + backoffMs(failures - 1, BACKOFF) });
-  }
 
   async function work(instrument: string, runs: readonly number[], act: Act): Promise<void> {
     let isBlocked = false;
@@ -78,8 +82,9 @@ export function disposeOfSources(deps: SourcesDeps) {
         await sources.release(run);
       }
     }
-    if (isBlocked) block(instrument);
-    else blocked.delete(instrument);
+    const blocks = act === restoreRun ? restores : disposals;
+    if (isBlocked) blocks.add(instrument);
+    else blocks.remove(instrument);
     busy.delete(instrument);
     if (!isBlocked && (runs.length === AT_A_TIME || act === restoreRun)) loop.wake();
   }
@@ -91,25 +96,34 @@ export function disposeOfSources(deps: SourcesDeps) {
       byInstrument.set(instrument, [...(byInstrument.get(instrument) ?? []), id]);
     }
     for (const [instrument, own] of byInstrument) {
-      if (busy.has(instrument)) for (const run of own) await sources.release(run);
+      if (busy.has(instrument) || (act === restoreRun && restores.has(instrument)))
+        for (const run of own) await sources.release(run);
       else busy.set(instrument, work(instrument, own, act));
     }
   }
 
   /** While nothing of this instrument is hidden on purpose. */
-  function restoreAll(instrument: string, asides: Iterable<Buffer>): void {
-    const restoring = async (): Promise<void> => {
-      for (const aside of asides)
-        try {
-          if (await restoreFound(aside, context)) continue;
-        } catch (error) {
-          log.warn({ file: String(aside), reason: explain(error) }, 'cannot give the file its name again, retrying');
-        }
-      busy.delete(instrument);
-      loop.wake();
-    };
-    found.delete(instrument);
-    busy.set(instrument, restoring());
+  async function restoreAll(instrument: string, own: readonly FoundHidden[]): Promise<void> {
+    for (const one of own) {
+      try {
+        if (await restoreFound(one.aside, instrument, context)) found.delete(keyOf(one.aside));
+      } catch (error) {
+        log.warn({ file: String(one.aside), reason: explain(error) }, 'cannot give the file its name again, retrying');
+      }
+      one.failures += 1;
+      one.dueAt = clock.monotonic() + backoffMs(one.failures - 1, RESTORE_BACKOFF);
+    }
+    busy.delete(instrument);
+    loop.wake();
+  }
+
+  function startRestoring(): void {
+    const due = [...found.values()].filter(({ dueAt }) => dueAt <= clock.monotonic());
+    for (const instrument of new Set(due.map((one) => one.instrument)))
+      if (!busy.has(instrument)) {
+        const own = due.filter((one) => one.instrument === instrument);
+        busy.set(instrument, restoreAll(instrument, own));
+      }
   }
 
   const loop = every(CHECK_MS, clock, async () => {
@@ -117,11 +131,10 @@ export function disposeOfSources(deps: SourcesDeps) {
       if (signal.aborted) return undefined;
       // First of all, whatever the configuration says: no file stays hidden after a crash.
       await start(await sources.claimHidden(clock.now()), restoreRun);
-      for (const [instrument, asides] of found) if (!busy.has(instrument)) restoreAll(instrument, asides.values());
+      startRestoring();
       // After a halt, it is not certain what was filed.
-      if ((await server(config.notebook.url).facts()).halted !== undefined) return undefined;
-      const isFree = (name: string): boolean =>
-        !busy.has(name) && (blocked.get(name)?.until ?? Number.NEGATIVE_INFINITY) <= clock.now();
+      if (!isSteady() || (await server(config.notebook.url).facts()).halted !== undefined) return undefined;
+      const isFree = (name: string): boolean => !busy.has(name) && !disposals.has(name);
       const present = instruments.filter(({ activity }) => activity.isPresent());
       const names = present.flatMap(({ usable }) => (usable && isFree(usable.name) ? usable.name : []));
       if (names.length > 0) await start(await sources.claim(clock.now(), AT_A_TIME, names), disposeOfRun);
@@ -134,8 +147,14 @@ export function disposeOfSources(deps: SourcesDeps) {
     /** A scan of the instrument's folder has found a file with a private name. */
     foundHidden(instrument: string, location: string | Buffer): void {
       const aside = Buffer.from(location);
-      const own = found.get(instrument) ?? new Map<string, Buffer>();
-      found.set(instrument, own.set(aside.toString('latin1'), aside));
+      const now = clock.monotonic();
+      if (!found.has(keyOf(aside))) found.set(keyOf(aside), { instrument, aside, since: now, failures: 0, dueAt: now });
+    },
+    /** Files that keep private names: they belong to another journal, for example one that was lost. */
+    strays(): string[] {
+      const isLate = ({ since, failures }: FoundHidden): boolean =>
+        failures > 0 && clock.monotonic() - since >= STRAY_MS;
+      return [...found.values()].filter(isLate).map(({ aside }) => display(aside));
     },
     /** Completes or undoes what was begun. */
     async stop(): Promise<void> {
@@ -146,8 +165,53 @@ export function disposeOfSources(deps: SourcesDeps) {
   };
 }
 
+interface FoundHidden {
+  readonly instrument: string;
+  readonly aside: Buffer;
+  /** Monotonic, as `dueAt`. */
+  readonly since: number;
+  failures: number;
+  dueAt: number;
+}
+
+const keyOf = (aside: Buffer): string => aside.toString('latin1');
+
+/** Another daemon that watches the same share hides no file for so long. */
+const STRAY_MS = 10 * 60_000;
+
+/** Instruments whose next file would fail like the last one. Not durable: after a start, the cause may be gone. */
+function createBlocks(backoff: typeof BACKOFF, clock: Clock) {
+  const blocked = new Map<string, { readonly failures: number; readonly until: number }>();
+  return {
+    has: (instrument: string): boolean => (blocked.get(instrument)?.until ?? 0) > clock.monotonic(),
+    add(instrument: string): void {
+      const failures = (blocked.get(instrument)?.failures ?? 0) + 1;
+      blocked.set(instrument, { failures, until: clock.monotonic() + backoffMs(failures - 1, backoff) });
+    },
+    remove: (instrument: string): boolean => blocked.delete(instrument),
+  };
+}
+
+/** More than a clock is adjusted by between two looks, unless somebody sets it. */
+const JUMP_MS = 2000;
+
+/**
+ * Whether the clock was not set for as long as nothing may be written to a file: the times in the journal would say
+ * nothing about how long ago that was. Before the start, it may have been set, too.
+ */
+function createSteadiness(unchangedMs: number, clock: Clock): () => boolean {
+  const read = () => clock.now() - clock.monotonic();
+  let [since, offset] = [clock.monotonic(), read()];
+  return () => {
+    const before = offset;
+    offset = read();
+    if (Math.abs(offset - before) > JUMP_MS) since = clock.monotonic();
+    return clock.monotonic() - since >= unchangedMs;
+  };
+}
+
 /** Returns a function that reads a run back from the notebook, and throws unless that has what is needed. */
-function createProof({
+export function createProof({
   config,
   notebook,
   journal: { outbox },
@@ -163,7 +227,9 @@ function createProof({
     const journal = openReader(config.settings.journal);
     try {
       const checked = await verifyRun(run, { server: url, notebook: reads, journal, dialect });
-      if (isSafe(checked) || (source !== 'delete' && checked.isVerified)) return;
+      // Without the draft, nothing was compared.
+      const hasDraft = (await journal.filingOf(run.id)).draft !== undefined;
+      if (isSafe(checked) || (source !== 'delete' && checked.isVerified && hasDraft)) return;
       const what = checked.findings[0]?.text ?? 'the body or a comment differs';
       throw new DisposalError('lasting', `not everything was read back from the notebook: ${what}`, {
         hint: `see \`labfeed show ${run.id}\` and \`labfeed audit\`; labfeed checks again once a day`,

@@ -197,11 +197,13 @@ async function prune({ db, commit }: Store, before: number, from: number): Promi
   });
 }
 
+/** A file that is to be moved or deleted is compared with the draft first. */
 const isFinished = (db: Connection, run: number, before: number): boolean =>
   db.exists`
     SELECT 1 FROM runs WHERE id = ${run} AND updated_at < ${before} AND id NOT IN (SELECT run FROM remaps)
       AND NOT EXISTS (SELECT 1 FROM attachments WHERE run = ${run} AND due_at IS NOT NULL)
-      AND (step = 'done' AND parked IS NULL OR parked = 'ignored')`;
+      AND (parked = 'ignored' OR step = 'done' AND parked IS NULL
+      AND NOT EXISTS (SELECT 1 FROM sources WHERE run = ${run} AND outcome IS NULL))`;
 
 function forget(db: Connection, run: number): void {
   for (const table of ['drafts', 'earlier_drafts', 'drifts', 'history'])

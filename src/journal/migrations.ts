@@ -460,4 +460,6 @@ export const MIGRATIONS: readonly string[] = [
   ALTER TABLE files ADD COLUMN skipped_at INTEGER;
   CREATE INDEX files_skipped ON files (instrument) WHERE skipped_at IS NOT NULL;
   `,
+  // Since when a file waits without a reason for people.
+  'ALTER TABLE sources ADD COLUMN since INTEGER;',
 ];

@@ -33,7 +33,12 @@ export function createSources({ db, commit, check, now }: Store): Sources {
       claimed.delete(run);
     },
     load: async (run) => load(db, run),
-    hide: (filed, planned) => commit(() => isSettled(db, filed) && hide(db, filed.run.id, planned)),
+    begin: (step, filed, planned) =>
+      commit(() => {
+        if (!isSettled(db, filed)) return false;
+        for (const one of planned) begin(db, step, filed.run.id, one, now());
+        return true;
+      }),
     record: (run, ...changes) =>
       commit(() => {
         for (const change of changes) applyChange(db, run, change, now());
@@ -41,35 +46,37 @@ export function createSources({ db, commit, check, now }: Store): Sources {
       }),
     found: (location) =>
       commit(() => {
-        const row = db.row<{ run: number; n: number }>`
-          SELECT run, n FROM sources WHERE location = ${location} AND (outcome IS NULL OR outcome IN ('gone', 'deleted'))
+        const row = db.row<{ run: number; n: number; hidden: number }>`
+          SELECT run, n, hidden FROM sources WHERE location = ${location} AND (outcome IS NULL OR outcome IN ('gone', 'deleted'))
             ORDER BY run DESC LIMIT 1`;
         if (!row) return 'unknown';
         if (claimed.has(row.run)) return 'claimed';
-        db.run`
-          UPDATE sources SET hidden = 1, outcome = NULL, due_at = 0, missing_since = NULL WHERE run = ${row.run}
+        // One that is known to be hidden keeps its back-off.
+        if (row.hidden === 0)
+          db.run`
+          UPDATE sources SET hidden = 1, outcome = NULL, due_at = ${now()}, missing_since = NULL WHERE run = ${row.run}
             AND n = ${row.n}`;
         return 'hidden';
       }),
-    hasLeft: async (instrument, path) =>
-      ['moved', 'deleted'].includes(
-        db.value<string>`
-          SELECT outcome FROM sources CROSS JOIN runs ON runs.id = run
-            WHERE sources.path IN (${path}, ${erasedPath(instrument, path)}) AND instrument = ${instrument}
-            ORDER BY run DESC LIMIT 1` ?? '',
-      ),
+    async hasLeft(instrument, path) {
+      const last = db.value<number>`
+        SELECT run FROM sources CROSS JOIN runs ON runs.id = run
+          WHERE sources.path IN (${path}, ${erasedPath(instrument, path)}) AND instrument = ${instrument}
+          ORDER BY run DESC LIMIT 1`;
+      return last !== undefined && hasLeft(db, last);
+    },
     hasMovedTo: async (folder) => db.exists`
       SELECT 1 FROM sources WHERE outcome = 'moved' AND moved_to > ${folder} || '/' AND moved_to < ${folder} || '0'`,
     trouble: async (instruments) =>
       parseRow(
         troubleRow,
-        // The path is of a file that has a reason. Others may wait behind it.
+        // The path is of a file that has a reason, or is hidden. Others may wait behind it.
         db.row`
-          SELECT count(*) AS files, min(iif(sources.reason IS NULL, NULL, sources.path)) AS path, sources.reason AS reason
-            FROM sources CROSS JOIN runs ON runs.id = run
+          SELECT count(*) AS files, min(iif(sources.reason IS NULL AND hidden = 0, NULL, sources.path)) AS path,
+            sources.reason AS reason FROM sources CROSS JOIN runs ON runs.id = run
             WHERE sources.due_at IS NOT NULL AND (sources.reason IS NOT NULL OR sources.due_at < ${now() - LATE_MS})
             AND outcome IS NULL AND (hidden = 1 OR ${isOf(instruments)} AND ${SETTLED})
-            HAVING count(sources.reason) > 0`,
+            HAVING count(sources.reason) + sum(hidden) > 0`,
       ),
   };
 }
@@ -77,8 +84,11 @@ export function createSources({ db, commit, check, now }: Store): Sources {
 /** No wait is longer than a day: if one seems to be, the clock was ahead when it was set. */
 const MAX_WAIT_MS = 2 * 86_400_000;
 
-/** A file that is due for so long waits behind one that cannot be moved or deleted. */
+/** A file that is due for so long waits behind one that cannot be moved or deleted. None is hidden for so long. */
 const LATE_MS = 60_000;
+
+/** A file that waits for so long without a reason gets one. */
+const QUIET_MS = 86_400_000;
 
 const isDue = (at: number) =>
   part`sources.due_at IS NOT NULL AND (sources.due_at <= ${at} OR sources.due_at > ${at + MAX_WAIT_MS})`;
@@ -100,13 +110,25 @@ const isSettled = (db: Connection, { run, files }: FiledRunFiles): boolean =>
         AND erased = 0`,
   );
 
-function hide(db: Connection, run: number, planned: readonly PlannedSource[]): boolean {
-  for (const { n, target } of planned)
+function begin(
+  db: Connection,
+  step: Parameters<Sources['begin']>[0],
+  run: number,
+  { n, target }: PlannedSource,
+  at: number,
+): void {
+  if (step === 'bring')
+    db.run`UPDATE sources SET decided = NULL, target = ${target ?? null} WHERE run = ${run} AND n = ${n}`;
+  // Due: after a crash, it is put back at once.
+  else if (step === 'hide') db.run`UPDATE sources SET hidden = 1, due_at = ${at} WHERE run = ${run} AND n = ${n}`;
+  else
     db.run`
-      UPDATE sources SET hidden = 1, decided = ${target === undefined ? 'delete' : 'move'}, target = ${target ?? null}
-        WHERE run = ${run} AND n = ${n}`;
-  return true;
+      UPDATE sources SET decided = ${target === undefined ? 'delete' : 'move'} WHERE run = ${run} AND n = ${n}`;
 }
+
+/** Whether a file of this run was moved or deleted: what is at its path now is another run. */
+export const hasLeft = (db: Connection, run: number): boolean =>
+  db.exists`SELECT 1 FROM sources WHERE run = ${run} AND outcome IN ('moved', 'deleted')`;
 
 /** Whether a file of this run may have its private name. */
 export const hasHidden = (db: Connection, run: number): boolean =>
@@ -132,7 +154,7 @@ const fileRow = z.object({
   decided: nullable(z.enum(['move', 'delete'])),
   target: text,
 });
-const troubleRow = z.object({ files: z.number(), path: z.string(), reason: z.string() });
+const troubleRow = z.object({ files: z.number(), path: z.string(), reason: text });
 
 function load(db: Connection, id: number): Awaited<ReturnType<Sources['load']>> {
   const run = parseRow(
@@ -144,7 +166,7 @@ function load(db: Connection, id: number): Awaited<ReturnType<Sources['load']>> 
     SELECT n, path, location, sha256, identity, hidden AS isHidden, decided, target FROM sources WHERE run = ${id}
       AND outcome IS NULL ORDER BY n`;
   const attempts = db.value<number>`SELECT max(attempts) FROM sources WHERE run = ${id} AND outcome IS NULL` ?? 0;
-  const isBegun = db.exists`SELECT 1 FROM sources WHERE run = ${id} AND outcome IN ('moved', 'deleted')`;
+  const isBegun = hasLeft(db, id);
   const missingSince =
     db.value<number>`SELECT min(missing_since) FROM sources WHERE run = ${id} AND outcome IS NULL` ?? undefined;
   return { run, attempts, missingSince, isBegun, files: parseRows(fileRow, rows) };
@@ -165,20 +187,24 @@ function applyChange(db: Connection, run: number, change: SourceChange, at: numb
           missing_since = NULL WHERE run = ${run} AND n = ${change.n}`;
       return;
     case 'sourcePostponed': {
-      const isNew = !db.exists`SELECT 1 FROM sources WHERE run = ${run} AND reason = ${change.reason ?? ''}`;
+      const since = change.isQuiet
+        ? (db.value<number>`SELECT min(since) FROM sources WHERE run = ${run} AND outcome IS NULL` ?? at)
+        : undefined;
+      const reason = since !== undefined && at - since < QUIET_MS ? null : change.reason;
+      const isNew = !db.exists`SELECT 1 FROM sources WHERE run = ${run} AND reason = ${change.reason}`;
       db.run`
-        UPDATE sources SET due_at = ${change.dueAt}, reason = ifnull(${change.reason ?? null}, reason),
-          attempts = attempts + 1,
+        UPDATE sources SET due_at = ${change.dueAt}, reason = ifnull(${reason}, reason), attempts = attempts + 1,
+          since = ifnull(since, ${since ?? null}),
           missing_since = iif(${Number(change.isMissing ?? false)}, ifnull(missing_since, ${at}), missing_since)
           WHERE run = ${run} AND outcome IS NULL`;
       // Once for the same reason: a full disk can last for weeks.
-      if (isNew && change.reason !== undefined) note(db, run, change, at);
+      if (isNew && reason !== null) note(db, run, change, at);
       return;
     }
     case 'sourceSettled':
       db.run`
         UPDATE sources SET outcome = ${change.outcome}, moved_to = ${change.to ?? null}, due_at = NULL, reason = NULL,
-          hidden = 0, missing_since = NULL WHERE run = ${run} AND n = ${change.n}`;
+          hidden = 0, missing_since = NULL, since = NULL WHERE run = ${run} AND n = ${change.n}`;
       note(db, run, change, at);
   }
 }
@@ -210,9 +236,12 @@ export function addSources(db: Connection, run: number, sources: readonly NewSou
         identity = excluded.identity, ready_at = excluded.ready_at WHERE outcome IS NULL AND hidden = 0`;
 }
 
-/** Within a commit. The run takes the next version of its file, which is to be moved or deleted in its turn. */
+/**
+ * Within a commit. The run takes the next version of its file, which is to be moved or deleted in its turn. What was moved
+ * or deleted stays known.
+ */
 export function replaceSources(db: Connection, run: number, sources: readonly NewSource[]): void {
-  db.run`DELETE FROM sources WHERE run = ${run} AND hidden = 0`;
+  db.run`DELETE FROM sources WHERE run = ${run} AND hidden = 0 AND ifnull(outcome, '') NOT IN ('moved', 'deleted')`;
   addSources(db, run, sources);
 }
 

@@ -6,7 +6,7 @@ import { replaceAttachments, toFile } from './attachments.js';
 import { addHistory, type Connection } from './database.js';
 import { putDraft, replaceDraft, storeDraft } from './drafts.js';
 import { type Comparison, compareShape, heldReason, recordShape } from './drift.js';
-import { hasHidden, replaceSources } from './sources.js';
+import { hasHidden, hasLeft, replaceSources } from './sources.js';
 import type { Store } from './store.js';
 
 /**
@@ -27,11 +27,22 @@ export interface PathRun extends ContentKey {
   readonly experiment: number | null;
 }
 
-/** A run of several paths, or a file that was renamed, has one path at a time. Undefined if the file is no version. */
+/**
+ * A run of several paths, or a file that was renamed, has one path at a time. Undefined if the file is no version; nor is
+ * it one if labfeed has moved or deleted a file of the run: what the notebook has of that must stay.
+ */
 export function runAt(db: Connection, { instrument, file, revises }: NewRun): PathRun | undefined {
-  if (!revises || revises.isOther) return undefined;
+  const found = revises && findAt(db, instrument, file, revises.last);
+  return found && !hasLeft(db, found.id) ? found : undefined;
+}
+
+function findAt(
+  db: Connection,
+  instrument: string,
+  file: NewRun['file'],
+  last: ContentKey | undefined,
+): PathRun | undefined {
   const { path } = file;
-  const { last } = revises;
   const known = db.row<PathRun>`
     SELECT id, sha256, copy, refiling, runs.path AS path, step, parked, failure, reason, mapping, matched, experiment
       FROM paths JOIN runs ON runs.id = run WHERE paths.instrument = ${instrument} AND paths.path = ${path}`;

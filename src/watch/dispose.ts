@@ -1,8 +1,7 @@
-import type { BigIntStats } from 'node:fs';
-import { chmod, chown, link, open, realpath, rename, stat, unlink, utimes } from 'node:fs/promises';
+import { type BigIntStats, constants } from 'node:fs';
+import { change, openWritable, realPlace, statOne } from '../disk.js';
 import { systemCode } from '../errors.js';
 import {
-  BIGINT,
   DisposalError,
   display,
   explaining,
@@ -95,10 +94,16 @@ export const stateAt = (location: Buffer): Promise<string | undefined> =>
  */
 export async function isFolderThere(location: Buffer, identity: string, watch: Buffer | undefined): Promise<boolean> {
   for (let folder = folderOf(location); ; folder = folderOf(folder)) {
-    const stats = await explaining(`look for ${display(folder)}`, () => stat(folder, BIGINT).catch(ignoreAbsent));
+    const stats = await explaining(`look for ${display(folder)}`, () => statOrAbsent(folder));
     if (stats) return stats.isDirectory() && identity.startsWith(`${stats.dev}:`);
     if (!watch || !isInside(folder, watch)) return false;
   }
+}
+
+/** Of what a link leads to. Undefined if nothing has this name. */
+export async function statOrAbsent(path: string | Buffer): Promise<BigIntStats | undefined> {
+  const stats = await statOne(path);
+  return stats instanceof Error ? ignoreAbsent(stats) : stats;
 }
 
 function ignoreAbsent(error: unknown): undefined {
@@ -109,7 +114,7 @@ function ignoreAbsent(error: unknown): undefined {
 export function hide({ path, location, aside }: FiledFile, twin: Buffer | undefined): Promise<boolean> {
   return explaining(`rename ${path}`, async () => {
     if (await statOf(aside)) throw new DisposalError('file', `${display(aside)} exists`, { hint: 'rename it' });
-    await rename(location, aside).catch(ignoreAbsent);
+    await change('rename', location, aside).catch(ignoreAbsent);
     // It may be another one than the one that was looked at.
     const hidden = await statOf(aside);
     if (hidden) await refuseLinks(path, hidden, twin);
@@ -117,13 +122,16 @@ export function hide({ path, location, aside }: FiledFile, twin: Buffer | undefi
   });
 }
 
+/** Throws if the file cannot be renamed: it would be copied for nothing. */
+export const requireRemovable = ({ path, location }: FiledFile): Promise<void> =>
+  explaining(`rename ${path}`, () => change('access', folderOf(location), constants.W_OK | constants.X_OK));
+
 /** Throws if a folder between the watched one and the file is a link: that could lead to a file from elsewhere. */
 export function refuseLinkedFolders({ path, location }: FiledFile, watch: Buffer): Promise<void> {
   return explaining(`look for ${path}`, async () => {
-    const real = async (folder: Buffer): Promise<Buffer> => Buffer.from(await realpath(folder, 'buffer'));
     const folder = folderOf(location);
-    const expected = Buffer.concat([await real(watch), folder.subarray(watch.length)]);
-    if (!expected.equals(await real(folder)))
+    const expected = Buffer.concat([await realPlace(watch), folder.subarray(watch.length)]);
+    if (!expected.equals(await realPlace(folder)))
       throw new DisposalError('lasting', `${path} is behind a link, so it is neither moved nor deleted`, {
         hint: 'watch the folder that the link leads to',
       });
@@ -164,12 +172,11 @@ export function inspect(file: FiledFile, signal: AbortSignal): Promise<HiddenFil
 }
 
 /** By opening it: without that, a share may answer from its cache. */
-const stateOf = (path: Buffer): Promise<string> =>
-  withFile(path, async (handle) => identityFrom(await handle.stat(BIGINT)));
+const stateOf = (path: Buffer): Promise<string> => withFile(path, async ({ stats }) => identityFrom(stats));
 
 /** A program that still had the file open may have written to it since it was hashed. */
-async function requireUnchanged({ path, aside, state }: HiddenFile, at = aside): Promise<void> {
-  if (!isSameState(await stateOf(at), state)) throw new NotNow(`${path} was written to meanwhile`);
+async function requireUnchanged({ path, aside, state }: HiddenFile): Promise<void> {
+  if (!isSameState(await stateOf(aside), state)) throw new NotNow(`${path} was written to meanwhile`);
 }
 
 /**
@@ -229,8 +236,8 @@ export const isAt = (path: Buffer, sha256: string, signal: AbortSignal): Promise
 export const exists = (path: Buffer): Promise<boolean> =>
   explaining(`look for ${display(path)}`, async () => (await statOf(path)) !== undefined);
 
-/** A file on its way to its target. */
-export interface MovingFile extends HiddenFile {
+/** Where a file is moved to. */
+export interface Goal {
   readonly target: Buffer;
   /** Whether the target had the content before. */
   readonly isThere: boolean;
@@ -238,62 +245,107 @@ export interface MovingFile extends HiddenFile {
   readonly beside: Buffer;
 }
 
-/** Everything that can take long or fail for want of space. The file itself stays under its private name. */
-export function bring({ path, aside, sha256, target, isThere, beside, state }: MovingFile, signal: AbortSignal) {
+/**
+ * Everything that can take long or fail for want of space, while the file still has its own name. Resolves with the
+ * fingerprint of the bytes that were copied; undefined if nothing had to be copied.
+ */
+export function bring(
+  { path, location, sha256, identity }: FiledFile & { readonly sha256: string; readonly identity: string },
+  { target, isThere, beside }: Goal,
+  signal: AbortSignal,
+): Promise<string | undefined> {
   return explaining(`copy ${path} to ${display(folderOf(target))}`, async () => {
-    if (isThere) return;
+    if (isThere) return undefined;
     // Mounts can be of one device and yet have no links between them, so only the attempt shows it.
-    const isLinked = await link(aside, beside).then(
+    const isLinked = await change('link', location, beside).then(
       () => true,
       (error: unknown) => {
         if (systemCode(error) === 'EXDEV' || NO_LINKS.has(systemCode(error) ?? '')) return false;
         throw error;
       },
     );
-    if (isLinked) return;
-    await copyBytes(aside, beside, signal);
-    if (await isAt(beside, sha256, signal)) return;
-    await requireUnchanged({ path, aside, location: aside, sha256, state });
+    // Some file systems do not count names, so that one could not be compared later.
+    if (isLinked && (await haveOneFile(location, beside))) return undefined;
+    if (isLinked) await change('unlink', beside);
+    const copied = await copyBytes(path, location, beside, signal);
+    if (copied === sha256 && (await isAt(beside, sha256, signal))) return copied;
+    if (!isSameState(await stateOf(location), identity)) throw new NotNow(`${path} was written to meanwhile`);
+    if (copied !== sha256) return copied;
     throw new DisposalError('folder', `the copy of ${path} in ${display(folderOf(target))} has other bytes`, {
       hint: 'check the disk there',
     });
   });
 }
 
-const copyBytes = (aside: Buffer, to: Buffer, signal: AbortSignal): Promise<void> =>
-  withFile(aside, async (from) => {
-    const { mode, uid, gid, atime, mtime } = await from.stat();
-    const into = await open(to, 'wx', 0o600);
+/** Whether these are two names of one file. */
+export async function haveOneFile(one: Buffer, other: Buffer): Promise<boolean> {
+  const [a, b] = [await statOf(one), await statOf(other)];
+  return a !== undefined && b !== undefined && isSameFile(a, b);
+}
+
+/** The copy is on disk, and for those who can read the file. */
+const copyBytes = (path: string, location: Buffer, to: Buffer, signal: AbortSignal): Promise<string> =>
+  withFile(location, async (from) => {
+    const into = await openWritable(to, 'wx', 0o600);
+    let sha256: string;
     try {
-      await hash(from, signal, into);
-      await into.sync();
+      sha256 = await hash(from, signal, into);
     } finally {
       await into.close();
     }
-    await giveAccess(to, { mode: mode & 0o777, uid, gid });
-    await utimes(to, atime, mtime).catch(() => undefined);
+    await giveAccess(`copy ${path}`, to, from.stats);
+    const [accessed, modified] = [from.stats.atimeNs, from.stats.mtimeNs].map((ns) => Number(ns) / 1e9);
+    await change('utimes', to, accessed ?? 0, modified ?? 0).catch(() => undefined);
+    return sha256;
   });
 
-/** What labfeed creates is for those who could use the original, as far as the file system and its user allow. */
-export async function giveAccess(path: Buffer, { mode, uid, gid }: { mode: number; uid: number; gid: number }) {
+/** What labfeed creates is for those who could use the original. Throws if some could no longer. */
+export async function giveAccess(what: string, path: Buffer, original: BigIntStats): Promise<void> {
+  const [mode, uid, gid] = [Number(original.mode), Number(original.uid), Number(original.gid)];
   const own = process.geteuid?.() ?? uid;
-  await chown(path, uid, gid).catch(() => chown(path, own, gid).catch(() => undefined));
-  // Some file systems and services refuse the setgid bit.
-  await chmod(path, mode & 0o7777).catch(() => chmod(path, mode & 0o777).catch(() => undefined));
+  await change('chown', path, uid, gid).catch(() => change('chown', path, own, gid).catch(() => undefined));
+  // A file that is copied runs for nobody else. Some file systems and services refuse the setgid bit.
+  const full = original.isFile() ? mode & 0o777 : mode & 0o7777;
+  await change('chmod', path, full).catch(() => change('chmod', path, mode & 0o777).catch(() => undefined));
+  const copy = await statOf(path);
+  if (copy && mayRead(copy, original)) return;
+  throw new DisposalError(
+    'folder',
+    `cannot ${what}: people who can read it now could not read it in ${display(folderOf(path))}`,
+    {
+      hint: 'let the user of labfeed give files away there (owner, group and mode), or move to a folder on the same disk',
+    },
+  );
 }
 
-/** Removes what `bring` has made: until the file is at its target, it is also under its private name. */
+/** Whether the copy can be read by the owner, the group and the others, if the original can. */
+function mayRead(copy: BigIntStats, original: BigIntStats): boolean {
+  const has = ({ mode }: BigIntStats, bit: bigint): boolean => (mode & bit) !== 0n;
+  const isForAll = has(copy, OTHERS);
+  const isForGroup = isForAll || (copy.gid === original.gid && has(copy, GROUP));
+  // An owner is taken for a member of the group of the file.
+  const isForOwner = isForGroup || (copy.uid === original.uid && has(copy, OWNER));
+  return (
+    (isForOwner || !has(original, OWNER)) &&
+    (isForGroup || !has(original, GROUP)) &&
+    (isForAll || !has(original, OTHERS))
+  );
+}
+
+const [OWNER, GROUP, OTHERS] = [0o400n, 0o040n, 0o004n] as const;
+
+/** Removes what `bring` has made: until the file is at its target, it also has its own or its private name. */
 export const drop = (beside: Buffer): Promise<void> =>
-  explaining(`remove ${display(beside)}`, () => unlink(beside).catch(ignoreAbsent));
+  explaining(`remove ${display(beside)}`, () => change('unlink', beside).catch(ignoreAbsent));
 
 /** Moves a file that was brought. Nothing is changed if another file has taken the name meanwhile. */
-export function place(file: MovingFile): Promise<void> {
-  const { path, target, isThere, beside, sha256 } = file;
+export function place(file: HiddenFile, { target, isThere, beside }: Goal): Promise<void> {
+  const { path, sha256 } = file;
   return explaining(`move ${path} to ${display(target)}`, async () => {
     const taken = () => new NotNow(`another file was given the name ${display(target)} just now`);
     if (isThere && !(await isAt(target, sha256, NEVER))) throw taken();
     // Others have put it there: its content must be on disk before the file goes.
-    if (isThere) await withFile(target, (handle) => handle.sync());
+    if (isThere) await withFile(target, (there) => there.sync());
     await requireUnchanged(file);
     if (!isThere && !(await giveName(beside, target))) throw taken();
     await syncFolder(folderOf(target));
@@ -301,8 +353,7 @@ export function place(file: MovingFile): Promise<void> {
       await requireUnchanged(file);
     } catch (error) {
       // If the target is the file itself, that has its private name, too.
-      const [here, there] = [await statOf(file.aside), await statOf(target)];
-      if (!isThere && here && there && isSameFile(here, there)) await unlink(target);
+      if (!isThere && (await haveOneFile(file.aside, target))) await change('unlink', target);
       throw error;
     }
     await remove(file);
@@ -319,6 +370,6 @@ export const deleteHidden = (file: HiddenFile): Promise<void> =>
   });
 
 async function remove({ aside, location }: HiddenFile): Promise<void> {
-  await unlink(aside);
+  await change('unlink', aside);
   await syncFolder(folderOf(location));
 }

@@ -3,7 +3,8 @@ import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { type BigIntStats, constants } from 'node:fs';
-import { type FileHandle, link, lstat, open, unlink } from 'node:fs/promises';
+import { atMost, systemClock } from '../clock.js';
+import { change, HANG_MS, lstatOne, openWritable, type WritableFile } from '../disk.js';
 import { type ErrorDetails, LabfeedError, systemCode } from '../errors.js';
 import { isAbsent, NO_ANSWER } from './identify.js';
 import { displayName } from './scan.js';
@@ -124,7 +125,7 @@ export const NO_LINKS: ReadonlySet<string> = new Set(['EPERM', 'ENOTSUP', 'EOPNO
 /** Renames a file within a file system. False, and nothing is changed, if a file has this name. */
 export async function giveName(from: Buffer, to: Buffer): Promise<boolean> {
   try {
-    await link(from, to);
+    await change('link', from, to);
   } catch (error) {
     const code = systemCode(error) ?? '';
     if (NO_LINKS.has(code)) return renameExclusively(from, to);
@@ -134,7 +135,7 @@ export async function giveName(from: Buffer, to: Buffer): Promise<boolean> {
     if (!a || !b || !isSameFile(a, b)) return false;
   }
   await syncFolder(folderOf(to));
-  await unlink(from);
+  await change('unlink', from);
   return true;
 }
 
@@ -151,7 +152,11 @@ async function renameExclusively(from: Buffer, to: Buffer): Promise<boolean> {
   });
   child.stdin.on('error', () => undefined);
   child.stdin.end(Buffer.concat([from, Buffer.of(0), to, Buffer.of(0)]));
-  await once(child, 'close');
+  if (!(await atMost(HANG_MS, systemClock, once(child, 'close')))) {
+    child.kill('SIGKILL');
+    child.unref();
+    throw Object.assign(new Error('the share does not respond'), { code: 'ETIMEDOUT' });
+  }
   if (!(await statOf(from))) return true;
   if (await statOf(to)) return false;
   throw new DisposalError('folder', `cannot rename ${display(from)}: ${problem.trim()}`, {
@@ -163,43 +168,48 @@ async function renameExclusively(from: Buffer, to: Buffer): Promise<boolean> {
 export const isSameFile = (a: BigIntStats, b: BigIntStats): boolean =>
   a.dev === b.dev && a.ino === b.ino && a.nlink > 1n && b.nlink === a.nlink && a.mtimeNs === b.mtimeNs;
 
-export const BIGINT = { bigint: true } as const;
-
 /** Of the name itself, not of what a link leads to. Undefined if nothing has this name. */
 export async function statOf(path: Buffer): Promise<BigIntStats | undefined> {
   try {
-    return await lstat(path, BIGINT);
+    return await lstatOne(path);
   } catch (error) {
     if (isAbsent(error)) return undefined;
     throw error;
   }
 }
 
-export async function withFile<T>(path: Buffer, act: (handle: FileHandle) => Promise<T>): Promise<T> {
+export async function withFile<T>(path: Buffer, act: (file: WritableFile) => Promise<T>): Promise<T> {
   // Non-blocking: opening a pipe would wait for a writer.
-  const handle = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  const file = await openWritable(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   try {
-    return await act(handle);
+    return await act(file);
   } finally {
-    await handle.close();
+    await file.close();
   }
 }
 
 /** Hashing one chunk blocks the event loop for about a millisecond. */
 const CHUNK_BYTES = 1024 * 1024;
 
-/** Copies what is hashed, if there is a file for it. */
-export async function hash(handle: FileHandle, signal: AbortSignal, into?: FileHandle): Promise<string> {
+/** So that no sync of a slow share takes as long as if it hung. */
+const SYNC_BYTES = 16 * CHUNK_BYTES;
+
+/** Copies what is hashed, if there is a file for it, and syncs the copy. */
+export async function hash(file: WritableFile, signal: AbortSignal, into?: WritableFile): Promise<string> {
   const sha256 = createHash('sha256');
   const buffer = Buffer.allocUnsafe(CHUNK_BYTES);
-  for (let at = 0; ; ) {
+  for (let at = 0, synced = 0; ; ) {
     signal.throwIfAborted();
-    const { bytesRead } = await handle.read(buffer, 0, CHUNK_BYTES, at);
-    if (bytesRead === 0) return sha256.digest('hex');
+    const bytesRead = await file.read(buffer, 0, CHUNK_BYTES, at);
     const bytes = buffer.subarray(0, bytesRead);
     sha256.update(bytes);
-    await into?.writeFile(bytes);
+    if (bytesRead > 0) await into?.write(bytes);
     at += bytesRead;
+    if (into && (bytesRead === 0 || at - synced >= SYNC_BYTES)) {
+      await into.sync();
+      synced = at;
+    }
+    if (bytesRead === 0) return sha256.digest('hex');
   }
 }
 
@@ -207,16 +217,16 @@ export async function hash(handle: FileHandle, signal: AbortSignal, into?: FileH
 const CANNOT_SYNC: ReadonlySet<string> = new Set(['EINVAL', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EBADF', 'EISDIR']);
 
 export async function syncFolder(path: Buffer): Promise<void> {
-  const handle = await open(path, constants.O_RDONLY).catch((error: unknown) => {
+  const folder = await openWritable(path, constants.O_RDONLY).catch((error: unknown) => {
     // A folder that others may only write to.
     if (systemCode(error) !== 'EACCES') throw error;
   });
-  if (!handle) return;
+  if (!folder) return;
   try {
-    await handle.sync();
+    await folder.sync();
   } catch (error) {
     if (!CANNOT_SYNC.has(systemCode(error) ?? '')) throw error;
   } finally {
-    await handle.close();
+    await folder.close();
   }
 }

@@ -71,6 +71,14 @@ test('files that could not be moved or deleted are found, with one of them and t
   expect(found(facts({ sources }))).toEqual([
     'source -: 2 filed files are neither moved nor deleted; for example a.csv: cannot move it (ENOSPC)',
   ]);
+  expect(found(facts({ sources: { ...sources, files: 1, reason: undefined } }))).toEqual([
+    expect.stringMatching(/1 filed file is .*a\.csv: it still has the private name/),
+  ]);
+  expect(found(facts({ strays: ['/data/.labfeed-0123abcd-b.csv'] }))).toEqual([
+    expect.stringMatching(
+      /^source -: 1 file has a name that labfeed gave with another journal, such as .*-b\.csv\. If/,
+    ),
+  ]);
 });
 
 test('a folder that has not been checked is unknown, and a missing one is found with the reason', () => {

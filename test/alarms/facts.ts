@@ -42,6 +42,7 @@ export const facts = (overrides: Partial<Facts> = {}): Facts => ({
   uploads: { url: 'https://eln.example.org', instruments: ['nanodrop'] },
   spool: { shortage: undefined, bytes: 0, maxBytes: 1e10 },
   sources: undefined,
+  strays: [],
   instruments: [instrument()],
   problems: [],
   refused: undefined,

@@ -151,7 +151,8 @@ export async function setUp({ files = { 'a.csv': 'filed' }, target, source, shar
       };
     },
     /** What it does after a scan has found this file. */
-    found: (name: string) => restoreFound(Buffer.from(join(data, name)), contextOf(new AbortController().signal)),
+    found: (name: string) =>
+      restoreFound(Buffer.from(join(data, name)), 'balance', contextOf(new AbortController().signal)),
     /** Back-off and the time without a change are over. */
     wait: (ms = 3_700_000) => clock.advance(ms),
     outcomes: async () => (await files_()).map(({ outcome, reason }) => outcome ?? reason?.split('\n')[0]),
@@ -164,7 +165,7 @@ export async function setUp({ files = { 'a.csv': 'filed' }, target, source, shar
 
 /** A crash can come before and after each record. */
 function inSteps(sources: Sources): Sources {
-  const wrapped = (['hide', 'record'] as const).map((name) => [
+  const wrapped = (['begin', 'record'] as const).map((name) => [
     name,
     async (...args: never[]) => {
       step();

@@ -1,6 +1,7 @@
 import {
   appendFileSync,
   chmodSync,
+  chownSync,
   existsSync,
   linkSync,
   mkdirSync,
@@ -129,7 +130,8 @@ describe('bytes that a program adds through a handle that it keeps open', () => 
   const append = (path: string): void => appendFileSync(path, ', and more');
 
   test.each([
-    ['before a link to the target is made', 'link', '-a.csv', false],
+    ['before a link beside the target is made', 'link', '/a.csv', false],
+    ['before the file is renamed', 'rename', '/a.csv', false],
     ['before the file gets its name at the target', 'link', '-1', false],
     ['after that', 'unlink', '-1', false],
     ['before the copy is made', 'open', '-1', true],
@@ -139,22 +141,21 @@ describe('bytes that a program adds through a handle that it keeps open', () => 
     '%s do not leave: the file has its name again, and only filed bytes are at the target',
     async (_, at, name, isCopied) => {
       const scene = await setUp();
-      const handle = join(scene.folder, 'handle');
       let isWritten = false;
-      if (isCopied) faults.fail = (call, path) => (call === 'link' && path.endsWith('-a.csv') ? 'EXDEV' : undefined);
+      if (isCopied) faults.fail = noLinksBetween;
       faults.meanwhile = (call, path) => {
-        if (call !== at || !path.endsWith(name) || !path.includes('.labfeed-') || isWritten) return;
-        if (!existsSync(hiddenIn(scene.data))) return;
+        // What is left of an earlier copy is removed first.
+        if (call !== at || !path.endsWith(name) || isWritten || (call === 'unlink' && !existsSync(path))) return;
         isWritten = true;
-        append(hiddenIn(scene.data));
-        if (isCopied) resetFaults();
+        append(existsSync(hiddenIn(scene.data)) ? hiddenIn(scene.data) : join(scene.data, 'a.csv'));
+        if (isCopied) faults.fail = () => undefined;
       };
       await scene.act();
-      expect([isWritten, existsSync(handle)]).toEqual([true, false]);
+      expect(isWritten).toBe(true);
       expect([scene.inData(), scene.read('data/a.csv')]).toEqual([['a.csv'], 'filed, and more']);
       for (const one of scene.inDone()) expect(readFileSync(join(scene.done, one), 'utf8')).toBe('filed');
       expect(statSync(join(scene.data, 'a.csv')).nlink).toBe(1);
-      expect(await scene.outcomes()).toEqual([undefined]);
+      expect([undefined, 'changed']).toContain((await scene.outcomes())[0]);
       resetFaults();
       for (let n = 0; n < 2; n++) {
         scene.wait();
@@ -167,10 +168,10 @@ describe('bytes that a program adds through a handle that it keeps open', () => 
   test('after the copy was compared keep the copy from getting its name', async () => {
     const scene = await setUp();
     let copied = 0;
-    faults.fail = (call, path) => (call === 'link' && path.endsWith('-a.csv') && copied < 2 ? 'EXDEV' : undefined);
+    faults.fail = noLinksBetween;
     faults.meanwhile = (call, path) => {
       // It is opened to be written, and then to be compared.
-      if (call === 'open' && path.endsWith('-1') && ++copied === 2) append(hiddenIn(scene.data));
+      if (call === 'open' && path.endsWith('-1') && ++copied === 2) append(join(scene.data, 'a.csv'));
     };
     await scene.act();
     expect([copied, scene.read('data/a.csv'), scene.inDone()]).toEqual([2, 'filed, and more', []]);
@@ -187,6 +188,10 @@ describe('bytes that a program adds through a handle that it keeps open', () => 
     expect([opened >= 4, scene.read('data/a.csv')]).toEqual([true, 'filed, and more']);
   });
 });
+
+/** As between two file systems. */
+const noLinksBetween = (call: string, path: string): string | undefined =>
+  call === 'link' && path.endsWith('.csv') && !path.includes('.labfeed-') ? 'EXDEV' : undefined;
 
 const hiddenIn = (folder: string): string => join(folder, privateNames(folder)[0] ?? 'none');
 
@@ -255,10 +260,11 @@ test('a run that is being written to again is left alone', async () => {
   expect([scene.inData(), await scene.outcomes()]).toEqual([['a.csv'], [undefined]]);
 });
 
-/** Dies once the file has its private name. */
-async function dieHidden(scene: Awaited<ReturnType<typeof setUp>>): Promise<string> {
+/** Dies once the file has its private name, and was opened there so many times. */
+async function dieHidden(scene: Awaited<ReturnType<typeof setUp>>, opens = 1): Promise<string> {
+  let opened = 0;
   faults.meanwhile = (call, path) => {
-    if (call === 'open' && path.endsWith('-a.csv')) faults.stepsLeft = 0;
+    if (call === 'open' && path.endsWith('-a.csv') && ++opened === opens) faults.stepsLeft = 0;
   };
   await scene.act().catch(() => undefined);
   resetFaults();
@@ -348,14 +354,18 @@ describe('a file that is not there', () => {
     },
   );
 
-  test('and was taken for deleted gets its name as soon as a scan finds its private one', async () => {
+  test.each([
+    ['gone', 1],
+    // Compared, and about to be deleted.
+    ['deleted', 4],
+  ])('and was taken for %s gets its name as soon as a scan finds its private one', async (outcome, opens) => {
     const scene = await setUp({ source: 'delete' });
-    const name = await dieHidden(scene);
+    const name = await dieHidden(scene, opens);
     // The mount point of a bind mount has the same device.
     renameSync(scene.data, `${scene.data}-unmounted`);
     mkdirSync(scene.data);
     await scene.restart();
-    expect(await scene.outcomes()).toEqual(['deleted']);
+    expect(await scene.outcomes()).toEqual([outcome]);
     rmSync(scene.data, { recursive: true });
     renameSync(`${scene.data}-unmounted`, scene.data);
     await scene.found(name);
@@ -389,8 +399,11 @@ describe('a file that is not there', () => {
     await scene.journal.intake.see(scene.done, { point: scene.done, isEmpty: false });
     renameSync(scene.done, `${scene.done}-unmounted`);
     mkdirSync(scene.done);
-    await scene.restart();
-    expect(await scene.outcomes()).toEqual([expect.stringContaining('it was being moved to')]);
+    for (let day = 0; day < 3; day++) {
+      await scene.restart();
+      expect(await scene.outcomes()).toEqual([expect.stringContaining('it was being moved to')]);
+      scene.wait(86_400_000);
+    }
     rmSync(scene.done, { recursive: true });
     renameSync(`${scene.done}-unmounted`, scene.done);
     await scene.journal.intake.see(scene.done, { point: '/', isEmpty: false });
@@ -408,7 +421,7 @@ test('a private name that a scan finds while the file is being moved is left alo
     answer = scene.found(privateNames(scene.data)[0] ?? '');
   };
   await scene.act();
-  expect([await answer, scene.inDone(), await scene.outcomes()]).toEqual([false, ['a.csv'], ['moved']]);
+  expect([await answer, scene.inDone(), await scene.outcomes()]).toEqual([true, ['a.csv'], ['moved']]);
 });
 
 test('a file whose name was taken while it was hidden is not filed under its new name, even after a crash', async () => {
@@ -549,9 +562,6 @@ describe('if something fails', () => {
     },
   );
 
-  const noLinksBetween = (call: string, path: string) =>
-    call === 'link' && path.endsWith('.csv') && path.includes('.labfeed-') ? 'EXDEV' : undefined;
-
   test('between two mounts of one file system, the file is copied', async () => {
     const scene = await setUp();
     faults.fail = noLinksBetween;
@@ -561,20 +571,13 @@ describe('if something fails', () => {
 
   test('because the target is full while the second of two files is copied, none is moved', async () => {
     const scene = await setUp({ files: { 'r/a.csv': 'one', 'r/b.csv': 'two' } });
-    let isPuttingBack = false;
-    faults.fail = (call, path) => {
-      if (call === 'open' && path.endsWith('-2')) {
-        isPuttingBack = true;
-        return 'ENOSPC';
-      }
-      return isPuttingBack ? undefined : noLinksBetween(call, path);
-    };
+    faults.fail = (call, path) => (call === 'open' && path.endsWith('-2') ? 'ENOSPC' : noLinksBetween(call, path));
     expect(await scene.act()).toEqual(['blocked']);
     expect([scene.inData(), scene.inDone()]).toEqual([['r/a.csv', 'r/b.csv'], []]);
     expect(await scene.outcomes()).toEqual(Array(2).fill(expect.stringContaining('there is no space left')));
   });
 
-  test.each(['chmod', 'utimes', 'chown'])('because the target knows no %s, the file is moved', async (failing) => {
+  test.each(['utimes', 'chown'])('because the target knows no %s, the file is moved', async (failing) => {
     const scene = await setUp({ files: { 'sub/a.csv': 'filed' } });
     faults.fail = (call, path) => (call === failing ? 'EPERM' : noLinksBetween(call, path));
     await scene.act();
@@ -585,14 +588,12 @@ describe('if something fails', () => {
     for (const isWritten of [false, true]) {
       const scene = await setUp();
       let copied = 0;
-      let isPuttingBack = false;
-      faults.fail = (call, path) => (isPuttingBack ? undefined : noLinksBetween(call, path));
+      faults.fail = noLinksBetween;
       faults.meanwhile = (call, path) => {
         // The copy is opened once to be written, then to be compared.
         if (call !== 'open' || !path.endsWith('-1') || ++copied !== 2) return;
-        isPuttingBack = true;
         writeFileSync(path, 'other');
-        if (isWritten) writeFileSync(hiddenIn(scene.data), 'more');
+        if (isWritten) writeFileSync(join(scene.data, 'a.csv'), 'more');
       };
       expect(await scene.act()).toEqual([isWritten ? 'acted' : 'blocked']);
       expect(await scene.outcomes()).toEqual([isWritten ? undefined : expect.stringContaining('has other bytes')]);
@@ -619,7 +620,7 @@ describe('if something fails', () => {
 
   test('and the file cannot even get its name back, that is repeated before anything else', async () => {
     const scene = await setUp();
-    faults.fail = (call) => (call === 'link' ? 'EIO' : undefined);
+    faults.fail = (call, path) => (call === 'link' && path.includes('.labfeed-') ? 'EIO' : undefined);
     await scene.act();
     expect(privateNames(scene.data)).toHaveLength(1);
     expect(await scene.outcomes()).toEqual([expect.stringContaining('does not respond')]);
@@ -667,7 +668,7 @@ describe('a copy from an interrupted move', () => {
     ['of other bytes', 'FILED'],
   ])('%s is not used, even if the target has the same device', async (_, bytes) => {
     const scene = await setUp();
-    faults.fail = (call, path) => (call === 'link' && path.endsWith('-a.csv') ? 'EXDEV' : undefined);
+    faults.fail = noLinksBetween;
     mkdirSync(scene.done);
     writeFileSync(join(scene.done, `.labfeed-copy-${scene.journal.outbox.id}-${scene.id}-1`), bytes);
     await scene.act();
@@ -738,10 +739,179 @@ test('folders are synced after the last change, before the outcome is recorded',
   expect(changes.at(-1)).toBe('record');
 });
 
-test('the empty folders of a run are removed, and others are not', async () => {
+test('the folder of a run stays: the instrument may write to it again', async () => {
   const scene = await setUp({ files: { 'r/a.csv': 'one', 'r/b.csv': 'two' } });
   scene.state.runKind = { folder: '*' };
-  writeFileSync(join(scene.data, 'other'), '');
   await scene.act();
-  expect(readdirSync(scene.data)).toEqual(['other']);
+  expect([await scene.outcomes(), readdirSync(scene.data)]).toEqual([['moved', 'moved'], ['r']]);
+});
+
+test('a file keeps its own name while it is copied', async () => {
+  const scene = await setUp({ files: { 'r/a.csv': 'one', 'r/b.csv': 'two' } });
+  faults.fail = noLinksBetween;
+  const seen: string[][] = [];
+  faults.meanwhile = (call, path) => {
+    if (call === 'open' && /-copy-.*-[12]$/.test(path)) seen.push(scene.inData());
+  };
+  await scene.act();
+  expect(await scene.outcomes()).toEqual(['moved', 'moved']);
+  expect(seen.length).toBeGreaterThanOrEqual(4);
+  for (const names of seen) expect(names).toEqual(['r/a.csv', 'r/b.csv']);
+});
+
+test('a file in a folder that cannot be written to is not copied', async () => {
+  const scene = await setUp();
+  faults.fail = (call, path) => (call === 'access' && path === scene.data ? 'EROFS' : noLinksBetween(call, path));
+  expect(await scene.act()).toEqual(['blocked']);
+  expect([existsSync(scene.done), await scene.outcomes()]).toEqual([
+    false,
+    [expect.stringContaining('the file system is read-only')],
+  ]);
+});
+
+test('another file that takes the name while the file is linked beside its target is not moved unseen', async () => {
+  const scene = await setUp();
+  const { atime, mtime } = statSync(join(scene.data, 'a.csv'));
+  utimesSync(join(scene.data, 'a.csv'), atime, mtime);
+  await scene.act();
+  scene.wait();
+  faults.meanwhile = (call, path) => {
+    if (call !== 'rename' || !path.endsWith('/a.csv')) return;
+    // The name beside the target leads to the file before, which somebody writes to.
+    appendFileSync(path, ', and more');
+    rmSync(path);
+    writeFileSync(path, 'filed');
+    utimesSync(path, atime, mtime);
+  };
+  await scene.act();
+  expect([scene.inData(), scene.inDone(), await scene.outcomes()]).toEqual([['a.csv'], [], [undefined]]);
+  resetFaults();
+  scene.wait();
+  await scene.act();
+  expect([scene.inDone(), await scene.outcomes()]).toEqual([['a.csv'], ['moved']]);
+  expect(readFileSync(join(scene.done, 'a.csv'), 'utf8')).toBe('filed');
+});
+
+describe('if another disk is at the target', () => {
+  test.each([
+    ['before the copy is made', 'open', '-1'],
+    ['before the file is renamed', 'rename', '/a.csv'],
+  ])('%s, the file stays, and nothing is left there', async (_, at, name) => {
+    const other = otherFileSystem();
+    if (other === undefined) return;
+    const scene = await setUp();
+    faults.fail = noLinksBetween;
+    faults.meanwhile = (call, path) => {
+      if (call !== at || !path.endsWith(name)) return;
+      faults.meanwhile = () => undefined;
+      renameSync(scene.done, `${scene.done}-before`);
+      symlinkSync(other, scene.done);
+    };
+    expect(await scene.act()).toEqual(['blocked']);
+    expect([scene.inData(), readdirSync(other)]).toEqual([['a.csv'], []]);
+    expect(await scene.outcomes()).toEqual([expect.stringContaining('another disk is mounted there')]);
+  });
+});
+
+describe('a copy that people who can read the file could not read', () => {
+  test('is not made: the file stays, with the reason', async () => {
+    const scene = await setUp({ files: { 'sub/a.csv': 'filed' } });
+    faults.fail = (call, path) => (call === 'chmod' ? 'EPERM' : noLinksBetween(call, path));
+    const before = process.umask(0o077);
+    try {
+      expect(await scene.act()).toEqual(['blocked']);
+    } finally {
+      process.umask(before);
+    }
+    expect([scene.inData(), scene.inDone()]).toEqual([['sub/a.csv'], []]);
+    expect(await scene.outcomes()).toEqual([expect.stringMatching(/people who can read it now could not read it/)]);
+  });
+
+  test.skipIf(process.getuid?.() !== 0).each([
+    [0o600, false],
+    [0o640, true],
+    [0o644, true],
+  ])('because it cannot be given to its owner is made only if its mode allows it: %o', async (mode, isMoved) => {
+    const scene = await setUp();
+    const path = join(scene.data, 'a.csv');
+    chmodSync(path, mode);
+    chownSync(path, 4321, 0);
+    faults.fail = (call, at) => (call === 'chown' ? 'EPERM' : noLinksBetween(call, at));
+    await scene.act();
+    expect(await scene.outcomes()).toEqual([isMoved ? 'moved' : expect.stringContaining('could not read it')]);
+    expect(scene.inData()).toEqual(isMoved ? [] : ['a.csv']);
+  });
+});
+
+test('a file that waits for a day without a reason gets one', async () => {
+  const scene = await setUp();
+  scene.state.waiting = true;
+  for (let hour = 0; hour < 24; hour++) {
+    await scene.act();
+    expect(await scene.outcomes(), `hour ${hour}`).toEqual([undefined]);
+    scene.wait(3_600_000);
+  }
+  await scene.act();
+  expect(await scene.outcomes()).toEqual(['its path is being written to']);
+  expect(await scene.journal.outbox.sources.trouble(['balance'])).toMatchObject({ files: 1 });
+});
+
+test('a file that has its private name for more than a minute is an alarm, whatever the reason', async () => {
+  const scene = await setUp();
+  await dieHidden(scene);
+  expect(await scene.journal.outbox.sources.trouble([])).toBeUndefined();
+  scene.wait(61_000);
+  expect(await scene.journal.outbox.sources.trouble([])).toEqual({ files: 1, path: join(scene.data, 'a.csv') });
+  await scene.restart();
+  expect(await scene.journal.outbox.sources.trouble([])).toBeUndefined();
+});
+
+test('a file that cannot get its name again is tried less and less often, however often a scan finds it', async () => {
+  const scene = await setUp();
+  const name = await dieHidden(scene);
+  let attempts = 0;
+  faults.fail = (call, path) => {
+    if (call !== 'link' || !path.includes('.labfeed-')) return undefined;
+    attempts += 1;
+    return 'EACCES';
+  };
+  for (let second = 0; second < 3600; second += 10) {
+    expect(await scene.found(name)).toBe(true);
+    await scene.restart();
+    scene.wait(10_000);
+  }
+  expect(attempts).toBeGreaterThanOrEqual(8);
+  expect(attempts).toBeLessThanOrEqual(20);
+  resetFaults();
+  scene.wait(600_000);
+  await scene.restart();
+  expect(scene.inData()).toEqual(['a.csv']);
+});
+
+test('a file that the journal does not know and that gets another name is not filed under that', async () => {
+  const scene = await setUp();
+  const name = `.labfeed-${scene.journal.outbox.id}-b.csv`;
+  writeFileSync(join(scene.data, name), 'filed before');
+  writeFileSync(join(scene.data, 'b.csv'), 'the next run');
+  expect(await scene.found(name)).toBe(true);
+  expect(scene.inData()).toEqual(['a.csv', 'b (2).csv', 'b.csv']);
+  const location = join(scene.data, 'b (2).csv');
+  const file = { path: location, location, ...stampOf(statSync(location, { bigint: true })) };
+  expect(await scene.journal.intake.unknown('balance', [file])).toEqual([]);
+});
+
+test('what is left of a move that was interrupted is removed, whatever the configuration says now', async () => {
+  for (const source of ['keep', 'delete'] as const) {
+    const scene = await setUp();
+    // Linked beside its target, and not yet renamed.
+    faults.meanwhile = (call, path) => {
+      if (call === 'link' && path.endsWith('/a.csv')) faults.stepsLeft = 0;
+    };
+    await scene.act().catch(() => undefined);
+    resetFaults();
+    expect([scene.inData(), scene.inDone()]).toEqual([['a.csv'], [expect.stringContaining('.labfeed-copy-')]]);
+    scene.state.source = source;
+    await scene.act();
+    expect([scene.inDone(), await scene.outcomes()]).toEqual([[], [source === 'keep' ? 'kept' : 'deleted']]);
+  }
 });

@@ -41,6 +41,7 @@ async function reportingOn(alarms: (folder: string) => string, page?: string): P
       problems: [],
       instruments: [],
       gate: () => ({ kind: 'open', perSecond: 10 }),
+      strays: () => [],
       hasAnswered: () => true,
       wake: () => undefined,
       start: async () => undefined,

@@ -1,9 +1,14 @@
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { DatabaseSync } from '@photostructure/sqlite';
 import { expect, test } from 'vitest';
 import type { Instrument } from '../../src/config/load.js';
-import { disposeOfSources, sourcesOf, unchangedMs } from '../../src/daemon/sources.js';
+import { createProof, disposeOfSources, sourcesOf, unchangedMs } from '../../src/daemon/sources.js';
+import { deliver } from '../../src/deliver/deliver.js';
 import { STAND_IN } from '../../src/model.js';
+import { fakeNotebook } from '../support/fake-notebook.js';
+import { contextOf, emptyJournal, SERVER, see } from '../support/filing.js';
+import { manualClock } from '../support/manual-clock.js';
 import { memoryJournal } from '../support/memory-journal.js';
 import { newRun } from '../support/runs.js';
 import { silentLog } from '../support/silent-log.js';
@@ -35,12 +40,22 @@ test('nothing may be written to a file for ten minutes', () => {
   expect(unchangedMs({})).toBe(600_000);
 });
 
+const isAccessing = (): boolean => process.getActiveResourcesInfo().some((name) => name.startsWith('FSReq'));
+
 /** A loop over these sources, whose time only `pass` moves on. */
-function startLoop(sources: object, isPresent: () => boolean = () => true, watch = '/data') {
+function startLoop(
+  sources: object,
+  {
+    isPresent = () => true,
+    watch = '/data',
+    unchanged = 0,
+  }: { isPresent?(): boolean; watch?: string; unchanged?: number } = {},
+) {
   let now = 0;
+  let ahead = 0;
   const sleeping = new Set<{ readonly until: number; readonly wake: () => void }>();
   const clock = {
-    now: () => now,
+    now: () => now + ahead,
     monotonic: () => now,
     sleep: (ms: number) => new Promise<void>((wake) => void sleeping.add({ until: now + ms, wake })),
   };
@@ -51,16 +66,21 @@ function startLoop(sources: object, isPresent: () => boolean = () => true, watch
     journal: { ...journal, outbox: { ...journal.outbox, sources: { ...journal.outbox.sources, ...sources } } },
     notebook: {},
     instruments: [{ usable, activity: { isPresent, waiting: new Set() } }],
-    unchangedMs: 0,
+    unchangedMs: unchanged,
     clock,
     log: silentLog(),
   } as unknown as Parameters<typeof disposeOfSources>[0]);
   return {
     ...loop,
     journal,
+    setClock: (byMs: number) => {
+      ahead += byMs;
+    },
     async pass(ms: number): Promise<void> {
       for (const end = now + ms; now < end; ) {
-        for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setImmediate(resolve));
+        // Files are accessed in real time.
+        for (let turn = 0; turn < 5; turn = isAccessing() ? 0 : turn + 1)
+          await new Promise((resolve) => setImmediate(resolve));
         now += 1000;
         for (const one of sleeping)
           if (one.until <= now) {
@@ -86,7 +106,7 @@ test('nothing is moved while the folder is away or delivery is halted, but hidde
       return [];
     },
   };
-  const { pass, journal } = startLoop(sources, () => isPresent);
+  const { pass, journal } = startLoop(sources, { isPresent: () => isPresent });
   await pass(5000);
   expect(claimed[0]).toEqual(['balance']);
   isPresent = false;
@@ -121,7 +141,7 @@ test('200 files for a folder that cannot be used lead to a dozen attempts in the
     },
     hasMovedTo: async () => false,
   };
-  const { pass } = startLoop(sources, () => true, folder);
+  const { pass } = startLoop(sources, { watch: folder });
   await pass(3_600_000);
   expect(attempts).toBeGreaterThanOrEqual(7);
   expect(attempts).toBeLessThanOrEqual(13);
@@ -129,6 +149,82 @@ test('200 files for a folder that cannot be used lead to a dozen attempts in the
   await pass(2 * 3_600_000);
   expect(attempts - first).toBeLessThanOrEqual(5);
 }, 60_000);
+
+test.each([3_600_000, -3_600_000, 10 * 365 * 86_400_000])(
+  'after a start, and if the clock is set by %d ms, nothing is moved for ten minutes',
+  async (byMs) => {
+    let claims = 0;
+    const sources = {
+      async claim() {
+        claims += 1;
+        return [];
+      },
+    };
+    const { pass, setClock } = startLoop(sources, { unchanged: 600_000 });
+    await pass(595_000);
+    expect(claims).toBe(0);
+    await pass(20_000);
+    expect(claims).toBeGreaterThan(0);
+    setClock(byMs);
+    await pass(1000);
+    const before = claims;
+    await pass(590_000);
+    expect(claims).toBe(before);
+    await pass(20_000);
+    expect(claims).toBeGreaterThan(before);
+    // Small adjustments are no jumps.
+    for (let n = 0; n < 60; n++) {
+      setClock(500);
+      await pass(5000);
+    }
+    expect(claims).toBeGreaterThan(before + 50);
+  },
+);
+
+test('files that cannot get their names again are tried less and less often, for all files of an instrument', async () => {
+  let attempts = 0;
+  const hidden = Array.from({ length: 50 }, (_, run) => run);
+  const sources = {
+    claimHidden: async () => hidden,
+    claim: async () => [],
+    release: async () => undefined,
+    load: async (id: number) => ({
+      ...{ run: { id, instrument: 'balance', path: '/data/a.csv' }, attempts: 0, isBegun: false },
+      // What is in a file is no folder.
+      files: [{ n: 1, path: '/data/a.csv', location: `${import.meta.filename}/${'x'.repeat(300)}`, isHidden: true }],
+    }),
+    async record() {
+      attempts += 1;
+      throw new Error('cannot write');
+    },
+  };
+  const { pass } = startLoop(sources);
+  await pass(3_600_000);
+  expect(attempts).toBeGreaterThanOrEqual(7);
+  expect(attempts).toBeLessThanOrEqual(40);
+}, 60_000);
+
+test('a private name of another journal is an alarm after some minutes, until it is gone', async () => {
+  const folder = tempFolder();
+  const name = join(folder, '.labfeed-0123abcd-b.csv');
+  writeFileSync(name, 'filed');
+  const { foundHidden, strays, pass } = startLoop({});
+  foundHidden('balance', name);
+  await pass(300_000);
+  expect(strays()).toEqual([]);
+  foundHidden('balance', name);
+  await pass(295_000);
+  expect(strays()).toEqual([]);
+  await until('it is an alarm', async () => {
+    await pass(60_000);
+    return strays().join() === name;
+  });
+  rmSync(name);
+  await until('it is no longer an alarm', async () => {
+    await pass(60_000);
+    return strays().length === 0;
+  });
+});
 
 test('a file that a scan finds under a private name gets its own again', async () => {
   const folder = tempFolder();
@@ -141,4 +237,21 @@ test('a file that a scan finds under a private name gets its own again', async (
     return readdirSync(folder).toSorted().join() === '.labfeed-other-b.csv,a.csv';
   });
   expect(readFileSync(join(folder, 'a.csv'), 'utf8')).toBe('filed');
+});
+
+test('without its draft, nothing proves that the notebook has what was filed, even if the experiment and comments exist', async () => {
+  const [clock, notebook, path] = [manualClock(), fakeNotebook(), join(tempFolder(), 'journal.db')];
+  const journal = await emptyJournal(clock, path);
+  await see(journal, 'a');
+  await deliver(await journal.outbox.load(1), contextOf(journal, notebook, clock));
+  const prove = createProof({
+    config: { notebook: { url: SERVER }, settings: { journal: path } },
+    ...{ journal, notebook, clock, log: silentLog(), signal: new AbortController().signal },
+  } as unknown as Parameters<typeof createProof>[0]);
+  const filed = await journal.outbox.sources.load(1);
+  await expect(prove(filed, { move: '/filed' })).resolves.toBeUndefined();
+  const database = new DatabaseSync(path);
+  database.exec('DELETE FROM drafts');
+  database.close();
+  await expect(prove(filed, { move: '/filed' })).rejects.toThrow('not everything was read back from the notebook');
 });

@@ -112,6 +112,18 @@ test('pruning keeps the draft of a run whose raw file is still to be attached', 
   expect(await journal.outbox.prune(LATER, 0)).toMatchObject({ runs: 1 });
 });
 
+test('pruning keeps the draft of a run whose file is still to be moved or deleted: it is compared with that', async () => {
+  const { journal } = await openTestJournal();
+  const [path, location] = ['/data/a.csv', '/data/a.csv'];
+  const sources = [{ path, location, sha256: 'aa', identity: '1:2:3', readyAt: 0 }];
+  await take(journal, newRun('a', { sources }), someDraft('a'));
+  await journal.outbox.record(1, ...DONE(12));
+  expect(await journal.outbox.prune(LATER, 0)).toMatchObject({ runs: 0 });
+  const settled = { kind: 'sourceSettled', n: 1, path, outcome: 'moved', to: '/filed/a.csv' } as const;
+  await journal.outbox.sources.record(1, settled);
+  expect(await journal.outbox.prune(LATER, 0)).toMatchObject({ runs: 1 });
+});
+
 test('pruning works in small batches, each from the end of the previous one', async () => {
   const { journal } = await openTestJournal();
   for (let n = 1; n <= 100; n++) {

@@ -382,7 +382,11 @@ export function testOutbox(name: string, open: () => Promise<TestedOutbox>): voi
     const settled = (n: number, path: string) =>
       ({ kind: 'sourceSettled', outcome: 'moved', n, path, to: `/filed/${n}` }) as const;
     const versionOf = (content: string) => ({ ...newRun(content).file, path: newRun('a').file.path });
-    const hide = async ({ sources: own }: Outbox, run: number) => own.hide(await own.load(run), planned);
+    const hide = async ({ sources: own }: Outbox, run: number, plan = planned, loaded = own.load(run)) => {
+      const steps = ['bring', 'hide'] as const;
+      for (const step of steps) if (!(await own.begin(step, await loaded, plan))) return false;
+      return true;
+    };
     const dueOf = async ({ sources }: Outbox, at = 0): Promise<number[]> => {
       const runs = await sources.claim(at, 9, ['balance']);
       for (const run of runs) await sources.release(run);
@@ -456,7 +460,7 @@ export function testOutbox(name: string, open: () => Promise<TestedOutbox>): voi
       expect(await trouble()).toEqual({ files: 4, path: '/data/a.csv', reason: 'no space' });
       expect((await outbox.sources.load(run)).attempts).toBe(1);
       // Something that people need not know does not take the reason away.
-      await outbox.sources.record(run, { kind: 'sourcePostponed', reason: undefined, dueAt: 5000 });
+      await outbox.sources.record(run, { kind: 'sourcePostponed', reason: 'busy', isQuiet: true, dueAt: 5000 });
       expect(await trouble()).toMatchObject({ reason: 'no space' });
     });
 
@@ -475,8 +479,14 @@ export function testOutbox(name: string, open: () => Promise<TestedOutbox>): voi
       const run = await add('a', { sources });
       await outbox.record(run, ...done(12));
       expect(await hide(outbox, run)).toBe(true);
+      // Nothing is decided before they are hidden and compared.
+      expect((await outbox.sources.load(run)).files).toMatchObject([
+        { isHidden: true, decided: undefined, target: '/filed/a.csv' },
+        { isHidden: true, decided: undefined },
+      ]);
+      expect(await outbox.sources.begin('remove', await outbox.sources.load(run), planned)).toBe(true);
       const second = await afterCrash();
-      expect(await second.outbox.sources.claimHidden(0)).toEqual([run]);
+      expect(await second.outbox.sources.claimHidden(ALWAYS)).toEqual([run]);
       expect((await second.outbox.sources.load(run)).files).toMatchObject([
         { isHidden: true, decided: 'move', target: '/filed/a.csv' },
         { isHidden: true, decided: 'delete' },
@@ -487,7 +497,7 @@ export function testOutbox(name: string, open: () => Promise<TestedOutbox>): voi
         { kind: 'sourceRestored', n: 1, renamed },
         { kind: 'sourceRestored', n: 2 },
       );
-      expect(await second.outbox.sources.claimHidden(0)).toEqual([]);
+      expect(await second.outbox.sources.claimHidden(ALWAYS)).toEqual([]);
       expect((await second.outbox.sources.load(run)).files).toMatchObject([
         { ...renamed, isHidden: false, decided: undefined },
         { path: '/data/b.csv', isHidden: false, decided: undefined },
@@ -504,7 +514,7 @@ export function testOutbox(name: string, open: () => Promise<TestedOutbox>): voi
       expect(await outbox.sources.found('/data/b.csv')).toBe('unknown');
       expect(await outbox.sources.found('/data/c.csv')).toBe('unknown');
       expect(await outbox.sources.found('/data/a.csv')).toBe('hidden');
-      expect(await outbox.sources.claimHidden(0)).toEqual([run]);
+      expect(await outbox.sources.claimHidden(ALWAYS)).toEqual([run]);
       expect(await outbox.sources.found('/data/a.csv')).toBe('claimed');
     });
 
@@ -516,7 +526,7 @@ export function testOutbox(name: string, open: () => Promise<TestedOutbox>): voi
       const version = { ...newRun('next', { revises, sources: sources.slice(0, 1) }), file: versionOf('next') };
       const loaded = await outbox.sources.load(run);
       const plan = planned.slice(0, 1);
-      expect(await outbox.sources.hide(loaded, plan)).toBe(true);
+      expect(await hide(outbox, run, plan)).toBe(true);
       expect(await outbox.match(version)).toMatchObject({ kind: 'version', isBusy: true });
       await outbox.sources.record(run, { kind: 'sourceRestored', n: 1 });
       expect(await outbox.match(version)).toMatchObject({ kind: 'version', isBusy: false });
@@ -524,8 +534,8 @@ export function testOutbox(name: string, open: () => Promise<TestedOutbox>): voi
       const [claimed] = await outbox.claim(ALWAYS, 9);
       await outbox.record(claimed ?? 0, { kind: 'described' }, { kind: 'finished' });
       await outbox.release(run);
-      expect(await outbox.sources.hide(loaded, plan)).toBe(false);
-      expect(await outbox.sources.hide(await outbox.sources.load(run), plan)).toBe(true);
+      expect(await hide(outbox, run, plan, Promise.resolve(loaded))).toBe(false);
+      expect(await hide(outbox, run, plan)).toBe(true);
     });
 
     test('are not touched once the run is reopened, to be remapped, or erased', async () => {
@@ -548,7 +558,7 @@ export function testOutbox(name: string, open: () => Promise<TestedOutbox>): voi
       expect((await outbox.sources.load(run)).files).toEqual([]);
       expect(await hide(outbox, hidden)).toBe(false);
       expect(await reader.sourcesOf(hidden)).toEqual([]);
-      expect(await outbox.sources.claimHidden(0)).toEqual([hidden]);
+      expect(await outbox.sources.claimHidden(ALWAYS)).toEqual([hidden]);
       const renamed = { path: '/data/a (2).csv', location: '/data/a (2).csv' };
       await outbox.sources.record(hidden, { kind: 'sourceRestored', n: 1, renamed }, { kind: 'sourceRestored', n: 2 });
       expect((await outbox.sources.load(hidden)).files).toEqual([]);
@@ -594,7 +604,6 @@ export function testOutbox(name: string, open: () => Promise<TestedOutbox>): voi
       const { outbox, add } = await setUp();
       const run = await add('a', { sources: sources.slice(0, 1), revises: { last: undefined } });
       await outbox.record(run, ...done(12));
-      await outbox.sources.record(run, settled(1, '/data/a.csv'));
       const [next] = sources.map((source) => ({ ...source, sha256: 'next', identity: '4:5:6', readyAt: 0 }));
       const version = {
         ...newRun('next', { revises: { last: undefined }, sources: next ? [next] : [] }),
@@ -605,6 +614,30 @@ export function testOutbox(name: string, open: () => Promise<TestedOutbox>): voi
       expect((await outbox.sources.load(run)).files).toMatchObject([{ sha256: 'next', identity: '4:5:6' }]);
     });
 
+    test('of which one was moved keep what the notebook has of it: what comes to the path is another run', async () => {
+      const { outbox, add, reader } = await setUp();
+      const attachments = ['a', 'b'].map((one) => ({
+        ...{ name: `${one}.csv`, path: `/data/${one}.csv`, sha256: one, size: 1 },
+      }));
+      const revises = { last: undefined };
+      const run = await add('a', { sources, revises, attachments });
+      await outbox.record(run, ...done(12));
+      for (const n of [1, 2]) await outbox.uploads.record(run, { kind: 'uploaded', n, upload: n, found: false });
+      // Another file, or a later one for the same run of several files.
+      const late = { ...newRun('late', { revises, attachments: [] }), file: versionOf('late') };
+      expect(await outbox.match(late)).toMatchObject({ kind: 'version' });
+      await outbox.sources.record(run, settled(2, '/data/b.csv'));
+      expect(await outbox.match(late)).toEqual({ kind: 'new' });
+      const added = await outbox.add(late, { draft: someDraft('late') });
+      expect(added).toMatchObject({ outcome: 'queued' });
+      expect(added.run).not.toBe(run);
+      expect((await reader.filingOf(run)).attachments).toMatchObject([{ name: 'a.csv' }, { name: 'b.csv' }]);
+      expect(await reader.sourcesOf(run)).toMatchObject([{ outcome: undefined }, { outcome: 'moved' }]);
+      // From now on, the path is that of the other run.
+      const later = { ...newRun('later', { revises, attachments: [] }), file: versionOf('later') };
+      expect((await outbox.add(later, { draft: someDraft('later') })).run).toBe(added.run);
+    });
+
     test('leave a path to the next file once they are moved', async () => {
       const { outbox, add } = await setUp();
       const run = await add('a', { sources });
@@ -612,6 +645,9 @@ export function testOutbox(name: string, open: () => Promise<TestedOutbox>): voi
       await outbox.sources.record(run, settled(1, '/data/a.csv'));
       expect(await outbox.sources.hasLeft('balance', '/data/a.csv')).toBe(true);
       expect(await outbox.sources.hasLeft('other', '/data/a.csv')).toBe(false);
+      // The run is no longer complete, so the other path is free, too.
+      expect(await outbox.sources.hasLeft('balance', '/data/b.csv')).toBe(true);
+      expect(await outbox.sources.hasLeft('balance', '/data/c.csv')).toBe(false);
       expect([await outbox.sources.hasMovedTo('/filed'), await outbox.sources.hasMovedTo('/file')]).toEqual([
         true,
         false,

@@ -108,7 +108,7 @@ test('the names of files that were moved are erased, also if one was hidden mean
   const moved = { kind: 'sourceSettled', outcome: 'moved', to: '/filed/smith.csv' } as const;
   await journal.outbox.sources.record(run, { ...moved, n: 1, path: '/data/smith-1.csv' });
   const loaded = await journal.outbox.sources.load(run);
-  expect(await journal.outbox.sources.hide(loaded, [{ n: 2, target: '/filed/smith-2.csv' }])).toBe(true);
+  expect(await journal.outbox.sources.begin('hide', loaded, [{ n: 2, target: '/filed/smith-2.csv' }])).toBe(true);
   expect(await scene.ask({ kind: 'erase', run })).toMatchObject({ done: true });
   expect((await journal.outbox.sources.load(run)).files).toMatchObject([{ n: 2, location: '/data/smith-2.csv' }]);
   await journal.outbox.sources.record(run, { ...moved, n: 2, path: '/data/smith-2.csv' });

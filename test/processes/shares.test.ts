@@ -1,59 +1,15 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, renameSync, utimesSync, writeFileSync } from 'node:fs';
+import { mkdirSync, renameSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { makeSite, startDaemon, weighing } from '../support/daemon-process.js';
 import { labfeed } from '../support/labfeed.js';
-import { mount, TMPFS } from '../support/mount.js';
+import { mount, mountShare, TMPFS } from '../support/mount.js';
 import { runSandbox } from '../support/sandbox.js';
 import { tempFolder } from '../support/temp-folder.js';
 import { until } from '../support/until.js';
-
-const SHARE = fileURLToPath(new URL('../support/share.py', import.meta.url));
-
-/** A real network file system on this machine, with faults. */
-interface Share {
-  /** Words that `share.py` knows; none for a share without faults. */
-  setFaults(...words: string[]): void;
-  /** The program behind the share dies: "transport endpoint is not connected". */
-  die(): void;
-  unmount(): void;
-}
-
-/** Skips the test where there is no FUSE. */
-async function mountShare(source: string, at: string, skip: (note?: string) => void): Promise<Share> {
-  const faults = `${source}.faults`;
-  writeFileSync(faults, '');
-  const server = spawn('/usr/bin/python3', [SHARE, source, at, faults], { stdio: 'ignore' });
-  let isOver = false;
-  server.once('error', () => {
-    isOver = true;
-  });
-  server.once('exit', () => {
-    isOver = true;
-  });
-  const unmount = (): void => {
-    try {
-      execFileSync('umount', ['--lazy', at], { stdio: 'ignore' });
-    } catch {
-      // It was unmounted before.
-    }
-  };
-  onTestFinished(() => {
-    server.kill('SIGKILL');
-    unmount();
-  });
-  const isMounted = () => existsSync('/dev/fuse') && execFileSync('mount').includes(` on ${at} `);
-  await until('the share is mounted, or cannot be', () => isOver || isMounted(), 30_000);
-  if (!isMounted()) skip('needs root, /dev/fuse and python3-fusepy');
-  return {
-    setFaults: (...words) => writeFileSync(faults, words.join(' ')),
-    die: () => void server.kill('SIGKILL'),
-    unmount,
-  };
-}
 
 async function makeScene() {
   const folder = tempFolder();

@@ -5,7 +5,7 @@ import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { makeSite, startDaemon, weighing } from '../support/daemon-process.js';
 import { labfeed } from '../support/labfeed.js';
-import { mount, TMPFS } from '../support/mount.js';
+import { mount, mountShare, TMPFS } from '../support/mount.js';
 import { runSandbox } from '../support/sandbox.js';
 import { tempFolder } from '../support/temp-folder.js';
 import { until } from '../support/until.js';
@@ -55,7 +55,7 @@ describe('with file systems that come and go', () => {
     const unmount = mount(data, ['--bind', disk], skip);
     site.drop('a.csv', weighing(1));
     // After the file was renamed.
-    const killed = startDaemon(site.config, { NODE_OPTIONS: `--import ${KILLING}`, LABFEED_KILL_AT: '3' });
+    const killed = startDaemon(site.config, { NODE_OPTIONS: `--import ${KILLING}`, LABFEED_KILL_AT: '5' });
     await killed.ended;
     expect(listed(data)).toEqual([expect.stringMatching(/^\.labfeed-[0-9a-f]+-a\.csv$/)]);
     unmount();
@@ -90,6 +90,37 @@ describe('with file systems that come and go', () => {
     expect(stdout).toContain(`its file was moved to ${join(target, 'b.csv')}`);
   }, 240_000);
 
+  test('while a target hangs, files keep their names, others are filed, and the daemon stops in time', async ({
+    skip,
+  }) => {
+    const { folder, site, data, target, alarm } = await setUp('filed');
+    const nas = join(folder, 'nas');
+    mkdirSync(nas);
+    const { setFaults } = await mountShare(nas, target, skip);
+    site.drop('a.csv', weighing(1));
+    const daemon = startDaemon(site.config);
+    await until('the first file is moved to the share', () => listed(nas).join() === 'a.csv', 90_000);
+    setFaults('hang');
+    site.drop('b.csv', weighing(2));
+    await alarm(/b\.csv: cannot move files to .*: the disk or share does not respond \(ETIMEDOUT\)/);
+    expect(listed(data)).toEqual(['b.csv']);
+    site.drop('c.csv', weighing(3));
+    await daemon.logged(({ msg, run }) => msg === 'run filed' && run === 3, 90_000);
+    const stopping = Date.now();
+    expect(await daemon.stop()).toBe(0);
+    expect(Date.now() - stopping).toBeLessThan(12_000);
+    expect(listed(data)).toEqual(['b.csv', 'c.csv']);
+    setFaults();
+    const again = startDaemon(site.config);
+    await until(
+      'all files are moved',
+      () => listed(nas).join() === 'a.csv,b.csv,c.csv' && listed(data).length === 0,
+      90_000,
+    );
+    expect(readFileSync(join(nas, 'b.csv'), 'utf8')).toBe(weighing(2));
+    await again.stop();
+  }, 300_000);
+
   test('between two mounts of one file system, a file is copied and checked', async ({ skip }) => {
     const { site, data, target, share } = await setUp('filed');
     const disk = share();
@@ -98,7 +129,7 @@ describe('with file systems that come and go', () => {
     mount(target, ['--bind', join(disk, 'filed')], skip);
     site.drop('a.csv', weighing(1));
     // Only a part was copied when the power failed.
-    const daemon = startDaemon(site.config, { NODE_OPTIONS: `--import ${KILLING}`, LABFEED_KILL_AT: '6' });
+    const daemon = startDaemon(site.config, { NODE_OPTIONS: `--import ${KILLING}`, LABFEED_KILL_AT: '3' });
     await daemon.ended;
     const parts = listed(target).filter((one) => one.startsWith('.labfeed-'));
     expect(parts).toHaveLength(1);

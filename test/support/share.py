@@ -57,6 +57,41 @@ class Share(Operations):
     def release(self, path, fh):
         os.close(fh)
 
+    def create(self, path, mode, fi=None):
+        return os.open(self.find(path), os.O_RDWR | os.O_CREAT | os.O_EXCL, mode)
+
+    def write(self, path, data, offset, fh):
+        self.find(path)
+        return os.pwrite(fh, data, offset)
+
+    def fsync(self, path, datasync, fh):
+        self.find(path)
+        os.fsync(fh)
+
+    def link(self, target, source):
+        os.link(self.find(source), self.find(target))
+
+    def rename(self, old, new):
+        os.rename(self.find(old), self.find(new))
+
+    def unlink(self, path):
+        os.unlink(self.find(path))
+
+    def mkdir(self, path, mode):
+        os.mkdir(self.find(path), mode)
+
+    def rmdir(self, path):
+        os.rmdir(self.find(path))
+
+    def chmod(self, path, mode):
+        os.chmod(self.find(path), mode)
+
+    def chown(self, path, uid, gid):
+        os.chown(self.find(path), uid, gid)
+
+    def utimens(self, path, times=None):
+        os.utime(self.find(path), times)
+
 
 FUSE(
     Share(),

@@ -1,4 +1,4 @@
-import {
+import fs, {
   chmodSync,
   existsSync,
   lstatSync,
@@ -8,10 +8,11 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import type { FolderMemory, SeenFolder } from '../../src/mounts.js';
-import { createFolders, isTargetThere, prepareTarget } from '../../src/watch/target.js';
+import { checkTarget, createFolders, isTargetThere, prepareTarget, requireMounted } from '../../src/watch/target.js';
 import { faults, installFaults } from '../support/disk-faults.js';
 import { tempFolder } from '../support/temp-folder.js';
 
@@ -137,4 +138,39 @@ test('a folder that cannot be given to a group for good can still be used by oth
     process.umask(before);
   }
   expect([calls, statSync(join(folder, 'done')).mode & 0o777]).toEqual([2, 0o775]);
+});
+
+test('a folder is looked at before the table of mounts is, so that an automounter mounts it', async () => {
+  const { folder, watch, memory, prepare } = setUp();
+  await prepare('done');
+  const done = join(folder, 'done');
+  const { dev } = statSync(done, { bigint: true });
+  const real = { statSync: fs.statSync, readFileSync: fs.readFileSync };
+  let seen: string[] = [];
+  const statSyncSeen = (...args: Parameters<typeof fs.statSync>) => {
+    if (args[0] === done) seen.push('folder');
+    return real.statSync(...args);
+  };
+  const readFileSyncSeen = (...args: Parameters<typeof fs.readFileSync>) => {
+    if (String(args[0]).includes('mountinfo')) seen.push('mounts');
+    return real.readFileSync(...args);
+  };
+  Object.assign(fs, { statSync: statSyncSeen, readFileSync: readFileSyncSeen });
+  syncBuiltinESMExports();
+  onTestFinished(() => {
+    Object.assign(fs, real);
+    syncBuiltinESMExports();
+  });
+  const looks = [
+    () => isTargetThere(Buffer.from(join(done, 'a.csv')), memory),
+    () => requireMounted(done, dev, memory),
+    () => checkTarget(done, [watch], memory),
+  ];
+  for (const look of looks) {
+    seen = [];
+    await look();
+    expect(seen.indexOf('folder')).toBeGreaterThanOrEqual(0);
+    expect(seen.lastIndexOf('mounts')).toBeGreaterThan(seen.indexOf('folder'));
+  }
+  await expect(requireMounted(done, dev + 1n, memory)).rejects.toThrow('another disk is mounted there');
 });
