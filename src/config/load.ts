@@ -117,20 +117,8 @@ export function loadConfig(file: string, draft?: DraftFile): LoadedConfig {
   };
 }
 
-/**
- * Moving and deleting is not safe yet: if a folder run gets another file after its files were deleted, `changed: revise`
- * removes their copies from the notebook, and a target that hangs keeps files under private names. So people must ask for
- * it by name.
- */
-const isExperimental = (): boolean => process.env['LABFEED_EXPERIMENTAL'] === 'source';
-
 /** Files that are moved into a watched folder would be filed again. */
 function checkSource({ name, source, placeOf }: Instrument, claims: readonly Claim[]): Problem[] {
-  if (source !== 'keep' && !isExperimental()) {
-    const message = 'source: moving and deleting is not available yet';
-    const hint = 'write source: keep, and delete files that `labfeed audit --safe` lists';
-    return [{ where: placeOf(['source']), message, hint, stops: { instrument: name } }];
-  }
   if (typeof source === 'string') return [];
   const watched = claims.find(({ watch }) => source.move === watch || source.move.startsWith(`${watch}/`));
   if (!watched) return [];

@@ -356,7 +356,7 @@ export const instrumentSchema = z
         )
         .default('keep')
         .describe(
-          'What happens to a file after it is filed, everything was read back from the notebook, and nothing was written to the file for 10 minutes: it stays. Deleting it, or moving it to a folder that is not watched, is experimental and refused for now.',
+          'What happens to a file after it is filed, everything was read back from the notebook, and nothing was written to the file for 10 minutes: it stays, is deleted, or is moved to a folder that is not watched. It is deleted only if the notebook has the file itself, or every reading in it.',
         ),
       silence: silenceSchema
         .optional()

@@ -215,17 +215,6 @@ test('a mistake in an included file stops only its own instruments', () => {
   expect(printed(config).join('\n')).toMatch(/labfeed\.yaml:2:10: include: the file .*gone\.yaml does not exist/);
 });
 
-test('moving and deleting filed files is refused unless somebody asks for experiments', () => {
-  vi.stubEnv('LABFEED_EXPERIMENTAL', '');
-  onTestFinished(() => void vi.unstubAllEnvs());
-  for (const written of ['delete', '{ move: filed }']) {
-    const { problems } = load(`${NOTEBOOK}instruments:\n  a: { watch: data/a, source: ${written} }\n`);
-    expect(problems).toMatchObject([
-      { message: expect.stringContaining('not available yet'), stops: { instrument: 'a' } },
-    ]);
-  }
-});
-
 test('files are kept, deleted or moved to a folder that no instrument watches', () => {
   const load1 = (written: string) =>
     load(`${NOTEBOOK}instruments:\n  a: { watch: data/a, source: ${written} }\n  b: { watch: data/b }\n`);
