@@ -68,16 +68,9 @@ async function work(message: Message): Promise<Answer | undefined> {
 
 async function answer(message: Message): Promise<void> {
   const result = await work(message).catch((error: unknown): Answer => ({ error: sendError(error) }));
-  if (result) parentPort?.postMessage(result, picturesIn(result));
+  // Pictures are copied: since Node 22, the memory of a native module cannot be handed over.
+  if (result) parentPort?.postMessage(result);
 }
-
-/** Handed over instead of copied. */
-const picturesIn = (result: Answer): ArrayBuffer[] => {
-  const grown = 'growth' in result && result.growth.kind === 'parts' ? result.growth.parts : [];
-  return ['plot' in result ? result.plot : undefined, ...grown.map(({ plot }) => plot)].flatMap((plot) =>
-    plot?.png && plot.png.byteLength === plot.png.buffer.byteLength ? [plot.png.buffer as ArrayBuffer] : [],
-  );
-};
 
 let last = Promise.resolve();
 parentPort?.on('message', (message: Message) => {
