@@ -1,9 +1,8 @@
-import { randomBytes } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { createHash, randomBytes } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
-import { join } from 'node:path';
+import { extname, join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import serveFolder from '@fastify/static';
 import { type FastifyInstance, type FastifyReply, fastify } from 'fastify';
 import { every, type Loop } from '../clock.js';
 import { systemCode } from '../errors.js';
@@ -122,7 +121,7 @@ export async function startServer(deps: ServerDeps, address: StatusAddress) {
   serveMonitoring(app, { ...deps, isAuthorized: (request) => roleOf(request) !== undefined });
   serveApi(app, { ...deps, state, feed });
   servePreview(app, { ...deps, roleOf, stopping: stopping.signal });
-  app.register((scope) =>
+  app.register(async (scope) =>
     servePage(scope, { pageToken: deps.pageToken, tokens, roleOf, hasToken: token !== undefined }),
   );
 
@@ -179,7 +178,7 @@ interface PageOptions {
   readonly hasToken: boolean;
 }
 
-async function servePage(app: FastifyInstance, { pageToken, tokens, roleOf, hasToken }: PageOptions): Promise<void> {
+function servePage(app: FastifyInstance, { pageToken, tokens, roleOf, hasToken }: PageOptions): void {
   const page = readFileSync(join(FOLDER, 'index.html'), 'utf8').replace(
     '<meta name="labfeed-token" content="">',
     `<meta name="labfeed-token" content="${pageToken}">`,
@@ -189,21 +188,28 @@ async function servePage(app: FastifyInstance, { pageToken, tokens, roleOf, hasT
       .type(HTML)
       .send(page.replace('name="labfeed-role" content=""', `name="labfeed-role" content="${roleOf(request)}"`)),
   );
-  await app.register(serveFolder, {
-    root: FOLDER,
-    prefix: '/page/',
-    decorateReply: false,
-    index: false,
-    dotfiles: 'deny',
-    // Browsers keep the files but ask each time, so that after an upgrade the page and the server match.
-    cacheControl: false,
-    setHeaders(reply, path) {
-      reply.header('cache-control', 'no-cache');
-      // The sandboxed frames that show drafts count as another origin.
-      if (path.endsWith('paper.css')) reply.header('cross-origin-resource-policy', 'cross-origin');
-    },
-  });
+  for (const name of readdirSync(FOLDER)) serveFile(app, name);
   if (tokens) serveLogin(app, tokens, hasToken);
+}
+
+const TYPES: Readonly<Record<string, string>> = {
+  '.css': 'text/css; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+};
+
+/** A file of the page, read once: it matches this server even while an upgrade replaces it. */
+function serveFile(app: FastifyInstance, name: string): void {
+  const type = TYPES[extname(name)];
+  if (type === undefined) return;
+  const content = readFileSync(join(FOLDER, name));
+  const etag = `"${createHash('sha256').update(content).digest('base64url')}"`;
+  app.get(`/page/${name}`, ({ headers }, reply) => {
+    // Browsers keep the files but ask each time, so that after an upgrade the page and the server match.
+    reply.header('cache-control', 'no-cache').header('etag', etag).type(type);
+    // The sandboxed frames that show drafts count as another origin.
+    if (name === 'paper.css') reply.header('cross-origin-resource-policy', 'cross-origin');
+    return headers['if-none-match'] === etag ? reply.code(304).send() : reply.send(content);
+  });
 }
 
 function serveLogin(app: FastifyInstance, tokens: TokenCheck, hasToken: boolean): void {

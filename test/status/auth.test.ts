@@ -109,7 +109,18 @@ describe('every response', () => {
     const broken = await post('/api/decide', undefined, { 'content-type': 'application/json' });
     expect(broken).toMatchObject({ status: 400, json: { error: expect.any(String) } });
     expect((await call('/%zz')).json).toEqual({ error: 'malformed request' });
-    expect([403, 404]).toContain((await call('/page/..%2fserver.ts')).status);
+    expect((await call('/page/..%2fserver.ts')).status).toBe(404);
+    expect((await call('/page/index.html')).status).toBe(404);
+  });
+
+  test('with a file of the page names its version, and is empty for browsers that have it', async () => {
+    const { call } = await serve();
+    const { headers } = await call('/page/page.js');
+    expect(headers).toMatchObject({ 'content-type': 'text/javascript; charset=utf-8', etag: expect.any(String) });
+    const again = await call('/page/page.js', { headers: { 'if-none-match': String(headers['etag']) } });
+    expect(again).toMatchObject({ status: 304, text: '' });
+    const other = await call('/page/page.js', { headers: { 'if-none-match': '"before"' } });
+    expect(other).toMatchObject({ status: 200, text: expect.stringContaining('Preact') });
   });
 });
 

@@ -6,6 +6,6 @@ import { onTestFinished } from 'vitest';
 /** A folder that is removed after the test. */
 export function tempFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'labfeed-test-'));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }), 60_000);
   return folder;
 }

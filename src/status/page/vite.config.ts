@@ -1,6 +1,9 @@
 import { join } from 'node:path';
 import { defineConfig } from 'vite';
 
+// The same page in every environment.
+process.env['NODE_ENV'] = 'production';
+
 /** Builds the status page. The tests have a configuration of their own, `test/vitest.config.ts`. */
 export default defineConfig({
   root: import.meta.dirname,
