@@ -83,6 +83,14 @@ test('a test that passes is saved together with its sample', async () => {
   expect(files()).toEqual(['samples', 'samples/w1.csv', 'scale.yaml']);
 });
 
+test('only files of instruments can be opened', () => {
+  const { folder, config } = site();
+  mkdirSync(join(folder, 'instruments.d'));
+  writeFileSync(join(folder, 'secret.yaml'), 'key');
+  for (const name of ['../secret', '..', '', '../labfeed', '/etc/labfeed/config'])
+    expect([name, readInstrumentFile(name, config)]).toEqual([name, undefined]);
+});
+
 test('without the include, or with other mistakes in the configuration, nothing is written', async () => {
   const alone = site('');
   expect(await alone.save(mapping('scale'))).toMatchObject({
