@@ -22,8 +22,6 @@ chmod +x /usr/local/sbin/labfeed
 
 # As the unit file says.
 useradd --system --home-dir /var/lib/labfeed --shell /usr/sbin/nologin labfeed
-useradd --system --user-group --groups labfeed member
-useradd --system --user-group stranger
 mkdir /etc/labfeed
 mount --bind "$machine/etc" /etc/labfeed
 

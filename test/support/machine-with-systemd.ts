@@ -1,13 +1,16 @@
 import { execFile, spawn, spawnSync } from 'node:child_process';
-import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { once } from 'node:events';
+import { copyFileSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { onTestFinished } from 'vitest';
 import { tempFolder } from './temp-folder.js';
 import { until } from './until.js';
 
 const PROJECT = fileURLToPath(new URL('../..', import.meta.url));
 const BOOT = fileURLToPath(new URL('boot-systemd.sh', import.meta.url));
+const BOOT_DEBIAN = fileURLToPath(new URL('boot-debian.sh', import.meta.url));
 /** Needs systemd, and permission to create a machine for it. */
 export const CAN_BOOT =
   spawnSync('/lib/systemd/systemd', ['--version']).status === 0 &&
@@ -29,10 +32,12 @@ export interface Machine {
   run(command: string, ...args: string[]): Promise<{ readonly status: number; readonly output: string }>;
   /** A property of the service, as systemd shows it. */
   shows(property: string): Promise<string>;
+  /** Settles when the machine is off. */
+  readonly ended: Promise<unknown>;
 }
 
-/** A real systemd as PID 1 of its own namespaces, with labfeed installed as its unit file says, but for these settings. */
-export async function bootMachine(settings: Readonly<Record<string, string>> = {}): Promise<Machine> {
+/** A real systemd as PID 1 of its own namespaces, with labfeed installed as its unit file says. */
+export async function bootMachine(): Promise<Machine> {
   const folder = tempFolder();
   const [units, etc, srv] = ['units', 'etc', 'srv'].map((name) => join(folder, name)) as [string, string, string];
   for (const path of [units, etc, srv]) mkdirSync(path, { mode: 0o755 });
@@ -43,31 +48,68 @@ export async function bootMachine(settings: Readonly<Record<string, string>> = {
   mkdirSync(join(units, 'labfeed.service.d'));
   writeFileSync(
     join(units, 'labfeed.service.d/log.conf'),
-    [
-      '[Service]\nStandardOutput=append:/run/labfeed.log\nStandardError=append:/run/labfeed.log\n',
-      ...Object.entries(settings).map(([name, value]) => `${name}=${value}\n`),
-    ].join(''),
+    '[Service]\nStandardOutput=append:/run/labfeed.log\nStandardError=append:/run/labfeed.log\n',
   );
 
-  const outside = spawn('unshare', [...namespaces(), BOOT, folder, PROJECT, process.execPath], {
-    stdio: 'ignore',
-  });
-  onTestFinished(() => {
+  return { srv, etc, ...(await start([BOOT, folder, PROJECT, process.execPath])) };
+}
+
+/** Runs the script as the first process of its own namespaces, until the test ends. */
+async function start(command: readonly string[]) {
+  const outside = spawn('unshare', [...namespaces(), ...command], { stdio: 'ignore' });
+  const ended = once(outside, 'exit');
+  onTestFinished(async () => {
     outside.kill('SIGKILL');
+    await ended;
   });
   /** The process that is PID 1 in the machine. */
   const first = (): string => readFileSync(`/proc/${outside.pid}/task/${outside.pid}/children`, 'utf8').trim();
-  const run: Machine['run'] = (command, ...args) =>
+  const run: Machine['run'] = (program, ...args) =>
     new Promise((resolve) => {
-      execFile('nsenter', ['--target', first(), '--mount', '--pid', command, ...args], (error, stdout, stderr) =>
+      const entered = ['--target', first(), '--mount', '--pid', program, ...args];
+      execFile('nsenter', entered, { env: { PATH: process.env['PATH'] } }, (error, stdout, stderr) =>
         resolve({ status: error ? Number(error.code ?? -1) : 0, output: `${stdout}${stderr}`.trim() }),
       );
     });
   await until('systemd answers', async () => first() !== '' && (await run('systemctl', 'show')).status === 0, 60_000);
   return {
-    srv,
-    etc,
     run,
-    shows: async (property) => (await run('systemctl', 'show', '--value', '--property', property, 'labfeed')).output,
+    shows: async (property: string) =>
+      (await run('systemctl', 'show', '--value', '--property', property, 'labfeed')).output,
+    ended,
   };
+}
+
+const MIRROR = spawnSync('apt-get', ['indextargets', '--format', '$(REPO_URI)', 'Created-By: Packages'], {
+  encoding: 'utf8',
+}).stdout?.split('\n')[0];
+
+/** Needs mmdebstrap, and a mirror to install from: the one of this machine. */
+export const CAN_INSTALL = CAN_BOOT && MIRROR && spawnSync('mmdebstrap', ['--version']).status === 0;
+
+/** Units that belong to a machine with a console and a kernel of its own, and those that use the network. */
+const MASKED = [
+  ...['getty.target', 'console-getty.service', 'apt-daily.timer', 'apt-daily-upgrade.timer'],
+  ...['systemd-sysctl.service', 'systemd-modules-load.service'],
+];
+
+/** The folder of a fresh Debian with systemd and little else. */
+export async function installDebian(release: string): Promise<string> {
+  const root = join(tempFolder(), 'root');
+  const options = ['--quiet', '--variant=minbase', '--include=systemd,systemd-sysv'];
+  await promisify(execFile)('mmdebstrap', [...options, release, root, MIRROR ?? '']);
+  for (const unit of MASKED) symlinkSync('/dev/null', join(root, 'etc/systemd/system', unit));
+  return root;
+}
+
+export async function bootDebian(root: string) {
+  return { srv: join(root, 'srv'), etc: join(root, 'etc/labfeed'), ...(await start([BOOT_DEBIAN, root])) };
+}
+
+/** The Debian package, as `npm run deb` makes it but for the compression. */
+export async function buildPackage(folder: string): Promise<string> {
+  const env = { ...process.env, DPKG_DEB_COMPRESSOR_TYPE: 'gzip', DPKG_DEB_COMPRESSOR_LEVEL: '1' };
+  const script = join(PROJECT, 'systemd/deb/build.mjs');
+  const { stdout } = await promisify(execFile)(process.execPath, [script, folder], { env });
+  return stdout.trim();
 }
