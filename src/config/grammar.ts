@@ -102,17 +102,26 @@ export const duration = () => amount(DURATION).transform(Math.round);
 /** A timer that is set to more than 2^31 ms fires at once. */
 const MAX_WAIT_MS = 24 * 86_400_000;
 
-/** A duration that a timer can wait for, in milliseconds. */
-export const wait = () =>
+/** For the JSON Schema of amounts that must not be zero. */
+const NOT_ZERO = { allOf: [{ pattern: '[1-9]' }] };
+
+/** Greater than zero, in milliseconds. */
+export const positiveDuration = () =>
   duration()
     .refine((ms) => ms > 0, 'expected a duration greater than zero')
-    .refine((ms) => ms <= MAX_WAIT_MS, 'expected at most 24d');
+    .meta(NOT_ZERO);
+
+/** A duration that a timer can wait for, in milliseconds. */
+export const wait = () => positiveDuration().refine((ms) => ms <= MAX_WAIT_MS, 'expected at most 24d');
 
 /** In bytes. */
 export const size = () => amount(SIZE).transform(Math.round);
 
 /** In requests per second. */
-export const rate = () => amount(RATE).refine((perSecond) => perSecond > 0, 'expected a rate greater than zero');
+export const rate = () =>
+  amount(RATE)
+    .refine((perSecond) => perSecond > 0, 'expected a rate greater than zero')
+    .meta(NOT_ZERO);
 
 /** The source of a regular expression, if the text begins and ends with a slash. */
 export const regexSource = (written: string): string | undefined =>
@@ -208,7 +217,10 @@ export const line = () =>
   listOf(
     z.union(
       [
-        z.int().refine((number) => number !== 0, 'lines are numbered from 1, or backwards from -1 for the last line'),
+        z
+          .int()
+          .refine((number) => number !== 0, 'lines are numbered from 1, or backwards from -1 for the last line')
+          .meta({ not: { const: 0 } }),
         checkedText(LINE, regexMistake),
       ],
       { error: `expected ${LINE}` },
@@ -297,7 +309,8 @@ export const where = <S extends z.ZodType<string | number>>(part: S, what: strin
     })
     .refine(({ start, from }) => start === undefined || from === undefined, {
       error: 'from cannot be combined with start and step',
-    });
+    })
+    .meta({ dependentRequired: { start: ['step'], step: ['start'] }, not: { required: ['from', 'start'] } });
   return z
     .union([part, parts, long], { error: `expected ${what}, a list of these, or { from: … }` })
     .transform((written): Where => {

@@ -168,8 +168,13 @@ const article = (kind: string): string => KINDS[kind] ?? `a ${kind}`;
 type JsonSchema = z.core.JSONSchema.BaseSchema;
 
 /** The JSON Schema of what is written, before defaults and units are applied. */
-export const jsonSchema = (): JsonSchema =>
-  z.toJSONSchema(configSchema, { io: 'input', unrepresentable: 'any', reused: 'inline' });
+export const jsonSchema = (): JsonSchema => ({
+  ...z.toJSONSchema(configSchema, { io: 'input', unrepresentable: 'any', reused: 'inline' }),
+  // There is an instrument, here or in an included file.
+  if: { not: { required: ['include'] } },
+  // biome-ignore lint/suspicious/noThenProperty: a word of JSON Schema
+  then: { required: ['instruments'], properties: { instruments: { minProperties: 1 } } },
+});
 
 /** The keys that the schema has at this path. */
 function knownKeys(path: ConfigPath): string[] {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { expectSchema } from './expectations.js';
-import { ARROW, duration, listOf, mapError, size, text } from './grammar.js';
+import { ARROW, duration, listOf, mapError, positiveDuration, size, text } from './grammar.js';
 import { alarmsSchema, notebookSchema, statusSchema } from './settings.js';
 import { type ParseOptions, parseSchema } from './vocabulary.js';
 
@@ -20,6 +20,7 @@ const readySchema = z
           (name) => /\{(name|stem)\}/.test(name),
           `the name of the done-file must contain {name} or {stem}${ARROW}write, for example, "{name}.done"`,
         )
+        .meta({ pattern: '\\{(name|stem)\\}' })
         .optional()
         .describe('The file that the instrument writes next to a complete file: "{name}.done" or "{stem}.ok".'),
     },
@@ -50,7 +51,8 @@ const partName = z
   .refine(
     (name) => !/^\/|(^|\/)\.\.?(\/|$)/.test(name),
     'expected a file in the same folder as the others, or in a folder below it',
-  );
+  )
+  .meta({ pattern: '^(?!/)(?!(.*/)?\\.\\.?(/|$))(?!.*\\{stem\\}.*\\{stem\\}).*\\{stem\\}' });
 
 const GROWING = 'expected growing, or { growing: { per: day, every: 10m } }';
 
@@ -81,13 +83,15 @@ const runOptions = z
       .array(partName)
       .min(2, `expected at least two file names${ARROW}for one file, write run: file`)
       .refine((names) => new Set(names).size === names.length, 'a file name is listed twice')
+      .meta({ uniqueItems: true })
       .optional()
       .describe('Files with the same {stem} are one run. The run is named after the first file.'),
     growing: growingSchema.optional().describe('A file that keeps growing, such as a log.'),
   })
   .refine((written) => Object.values(written).filter((value) => value !== undefined).length === 1, {
     error: 'expected either folder or join or growing',
-  });
+  })
+  .meta({ minProperties: 1, maxProperties: 1 });
 
 const runSchema = z
   .union([z.literal('file'), z.literal('folder'), z.literal('growing'), runOptions], {
@@ -220,14 +224,20 @@ const DAY_NAMES: readonly string[] = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 
 const ALL_DAYS: readonly number[] = [1, 2, 3, 4, 5, 6, 7];
 const EXPECTED_DAYS = 'expected days such as mon-fri or mon,wed,fri';
 
-const days = z.string({ error: EXPECTED_DAYS }).transform((written, context): ReadonlySet<number> => {
-  const chosen = written.split(',').flatMap((part) => {
-    const range = dayRange(part.trim());
-    if (range.length === 0) context.addIssue({ code: 'custom', message: `${EXPECTED_DAYS}, found "${part}"` });
-    return range;
+const DAY = `(${DAY_NAMES.join('|')})`;
+const RANGE = `\\s*${DAY}(-${DAY})?\\s*`;
+
+const days = z
+  .string({ error: EXPECTED_DAYS })
+  .meta({ pattern: `^${RANGE}(,${RANGE})*$` })
+  .transform((written, context): ReadonlySet<number> => {
+    const chosen = written.split(',').flatMap((part) => {
+      const range = dayRange(part.trim());
+      if (range.length === 0) context.addIssue({ code: 'custom', message: `${EXPECTED_DAYS}, found "${part}"` });
+      return range;
+    });
+    return new Set(chosen);
   });
-  return new Set(chosen);
-});
 
 /** `mon-fri`, `sat-mon` or `wed`. Empty if it is none of these. */
 function dayRange(written: string): readonly number[] {
@@ -237,14 +247,12 @@ function dayRange(written: string): readonly number[] {
   return [...ALL_DAYS, ...ALL_DAYS].slice(first, first + length);
 }
 
-const silenceAfter = () => duration().refine((ms) => ms > 0, 'expected a duration greater than zero');
-
 const silenceSchema = z
   .union(
     [
-      silenceAfter().transform((after) => ({ after, days: undefined })),
+      positiveDuration().transform((after) => ({ after, days: undefined })),
       z.strictObject({
-        after: silenceAfter().describe('The time without a new file after which the alarm is raised.'),
+        after: positiveDuration().describe('The time without a new file after which the alarm is raised.'),
         days: days.optional().describe('Only time on these days counts: mon-fri, or mon,wed,fri. Default: all days.'),
       }),
     ],
@@ -424,7 +432,7 @@ export const configSchema = z
       .prefault('1y')
       .describe('How long the history of finished runs is kept. Fingerprints are kept forever.'),
     instruments: z
-      .record(z.string(), instrumentSchema)
+      .record(z.string().meta({ pattern: INSTRUMENT_NAME.source }), instrumentSchema)
       .prefault({})
       .describe('The instruments, by name. If several match a file, it belongs to the first.'),
   })

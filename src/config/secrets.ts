@@ -27,6 +27,7 @@ export const secret = (what: string) =>
     .refine((from) => Object.values(from).filter((part) => part !== undefined).length === 1, {
       error: 'expected exactly one of file, env and credential',
     })
+    .meta({ minProperties: 1, maxProperties: 1 })
     .describe(`Where the ${what} is: in a file, an environment variable or a systemd credential.`);
 
 export type SecretSource = z.output<ReturnType<typeof secret>>;

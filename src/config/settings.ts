@@ -15,7 +15,8 @@ const httpUrl = (example: string) =>
     .refine(
       (url) => !URL.canParse(url) || !(new URL(url).username || new URL(url).password),
       `a user name or password in the URL is not allowed${ARROW}remove it`,
-    );
+    )
+    .meta({ pattern: '^https?://[^/?#@\\s]+([/?#]|$)' });
 
 export const notebookSchema = z
   .strictObject(
@@ -123,7 +124,11 @@ const address = z
     context.addIssue({ code: 'custom', message: `expected an address${ARROW}${addressHint(written)}` });
     return z.NEVER;
   })
+  .meta({ pattern: '^(\\[[^\\]]+\\]|[^:\\[\\]]+):\\d{1,5}$' })
   .describe('Host and port, such as 127.0.0.1:7780 or [::1]:7780.');
+
+/** For the JSON Schema: addresses that only this machine can reach. `isLoopback` decides. */
+const LOOPBACK = '^(127\\.[\\d.]+|\\[[:.\\da-fA-F]+\\]|[Ll][Oo][Cc][Aa][Ll][Hh][Oo][Ss][Tt]):\\d{1,5}$';
 
 const NEEDS_TOKEN = `other machines can reach this address, so it needs a token${ARROW}write status: { address: …, token: { file: PATH } } and create the token with openssl rand -hex 32`;
 
@@ -146,7 +151,12 @@ const statusMap = z
         'Whether people who are logged in can add and change instruments on the page. With a token, they always can.',
       ),
     names: z
-      .array(z.string().refine(isHost, 'expected a host name such as labfeed.example.org, without a port'))
+      .array(
+        z
+          .string()
+          .refine(isHost, 'expected a host name such as labfeed.example.org, without a port')
+          .meta({ pattern: '^[^:/\\s]+$' }),
+      )
       .default([])
       .describe('Other host names that people use to open the page.'),
   })
@@ -155,12 +165,20 @@ const statusMap = z
       issues.push({ code: 'custom', input: value, path: ['readToken'], message: READ_NEEDS_TOKEN });
     if (value.token || isLoopback(value.address)) return;
     issues.push({ code: 'custom', input: value, path: ['address'], message: NEEDS_TOKEN });
+  })
+  .meta({
+    if: { not: { required: ['token'] } },
+    // biome-ignore lint/suspicious/noThenProperty: a word of JSON Schema
+    then: { properties: { address: { pattern: LOOPBACK } } },
+    dependentRequired: { readToken: ['token'] },
   });
 
-const statusAddress = address.transform((read, context) => {
-  if (!isLoopback(read)) context.addIssue({ code: 'custom', message: NEEDS_TOKEN });
-  return { address: read, names: [] as string[], token: undefined, readToken: undefined, edit: false };
-});
+const statusAddress = address
+  .transform((read, context) => {
+    if (!isLoopback(read)) context.addIssue({ code: 'custom', message: NEEDS_TOKEN });
+    return { address: read, names: [] as string[], token: undefined, readToken: undefined, edit: false };
+  })
+  .meta({ allOf: [{ pattern: LOOPBACK }] });
 
 export const statusSchema = z
   .union([z.literal(false), statusAddress, statusMap], { error: `${EXPECTED_ADDRESS}, or false` })
@@ -186,6 +204,7 @@ export const alarmsSchema = z
           context.addIssue({ code: 'custom', message: COMMAND });
           return z.NEVER;
         })
+        .meta({ pattern: '\\S' })
         .optional()
         .describe(
           'A command that is run, without a shell, when an alarm is raised and when it is cleared. Its environment contains LABFEED_ALARM_STATE, _KIND, _INSTRUMENT, _TEXT and _SINCE.',

@@ -402,7 +402,15 @@ test('every key has a description for editors and for the reference', () => {
   const without: string[] = [];
   const visit = (schema: unknown, path: string): void => {
     if (typeof schema !== 'object' || schema === null) return;
-    const { properties = {}, ...rest } = schema as { properties?: Record<string, { description?: string }> };
+    // Conditions repeat keys that are described elsewhere.
+    const {
+      properties = {},
+      if: _if,
+      then: _then,
+      ...rest
+    } = schema as Readonly<Record<string, unknown>> & {
+      readonly properties?: Record<string, { description?: string }>;
+    };
     for (const [key, value] of Object.entries(properties)) {
       if (!value.description?.endsWith('.')) without.push(`${path}.${key}`);
       visit(value, `${path}.${key}`);
