@@ -96,6 +96,8 @@ export function createMetrics({ clock, log, live, journal }: StatusDeps) {
 function observeProcess(): Registry {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: 100 });
+  // Gauges that are named like counters, which `promtool check metrics` reports.
+  for (const what of ['handles', 'requests', 'resources']) registry.removeSingleMetric(`nodejs_active_${what}_total`);
   return registry;
 }
 

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
@@ -12,6 +13,32 @@ const DOWN: Live['notebook'] = {
 };
 
 const unreadable = () => Promise.reject(new Error('disk I/O error'));
+
+describe('the names of the metrics', () => {
+  const collect = async (): Promise<string> => {
+    const { call } = await serve({ live: () => someLive({ instruments: [someInstrument('balance')] }) });
+    return (await call('/metrics')).text;
+  };
+
+  test('follow the rules of Prometheus: only counters end in _total, and every metric has a help text', async () => {
+    const text = await collect();
+    const types = [...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name = '', type = '']) => ({ name, type }));
+    expect(types.length).toBeGreaterThan(20);
+    for (const { name, type } of types) {
+      expect({ name, isCounter: name.endsWith('_total') }).toEqual({ name, isCounter: type === 'counter' });
+      expect(text).toMatch(new RegExp(`^# HELP ${name} \\S`, 'm'));
+    }
+  });
+
+  const hasPromtool = spawnSync('promtool', ['--version']).status === 0;
+  test.skipIf(!hasPromtool)('promtool has nothing to complain about', async () => {
+    const { status, stdout, stderr } = spawnSync('promtool', ['check', 'metrics'], {
+      input: await collect(),
+      encoding: 'utf8',
+    });
+    expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: '', stderr: '' });
+  });
+});
 
 describe('/healthz', () => {
   test('is 200 while the notebook is down and the journal cannot be read', async () => {
