@@ -329,7 +329,7 @@ export class Share {
     };
   }
 
-  /** Ends the process, which has no promises. The next call starts another one. */
+  /** Ends the process, which has no calls. The next call starts another one. */
   end(): void {
     this.#process?.disconnect();
     this.#process = undefined;

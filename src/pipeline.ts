@@ -277,12 +277,16 @@ async function read(
   const { instrument, journal, runs, reader, clock } = intake;
   const { name, duplicates, changed, mapping } = instrument;
   const { parts, ...single } = settled;
+  const isHiding = async () => parts !== undefined && (await journal.outbox.sources.isHiding(name, settled.path));
+  // Before and after the files are listed once more: what is there just now is not all of the run.
+  if (await isHiding()) throw new RunBusyError('other files of the run are being moved or deleted');
   // Most files are small and new: they are hashed, parsed and mapped in one go, before they are looked up.
   const isEarly = !parts && isSmall(single);
   const options = { copyTo: copies?.path, isPlotted: copies?.isPlotted ?? false };
   const early = isEarly ? toReading(await reader.read(single, clock.now(), options), instrument) : undefined;
   const { file, problem } =
     early?.sha256 === undefined ? await identify(settled, copies, runs) : { file: { sha256: early.sha256, ...single } };
+  if (await isHiding()) throw new RunBusyError('other files of the run are being moved or deleted');
   const run: NewRun = {
     instrument: name,
     file,

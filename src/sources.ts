@@ -34,6 +34,8 @@ export interface Sources {
   found(location: string): Promise<'hidden' | 'claimed' | 'unknown'>;
   /** Whether a file of the run last filed from this path was moved or deleted, so that the next one is another file. */
   hasLeft(instrument: string, path: string): Promise<boolean>;
+  /** Whether files of the run at this path have private names just now. */
+  isHiding(instrument: string, path: string): Promise<boolean>;
   /** Whether a file was moved to this folder before, so that the folder must exist. */
   hasMovedTo(folder: string): Promise<boolean>;
   /** Files of these instruments that could not be moved or deleted, and those of all that may be hidden. */

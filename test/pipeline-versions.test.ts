@@ -166,6 +166,27 @@ test.each([
   },
 );
 
+test('a file that is added to a folder while its other files are being moved waits for them', async () => {
+  const { write, run, rename, rescan, waiting, titles, states, journal } = await setUp(
+    'source: delete, run: folder, files: ["**/*.csv", "**/*.txt"]',
+  );
+  write('r1/a.csv', weighing('s1'));
+  await run();
+  const { sources } = journal.outbox;
+  const filed = await sources.load(1);
+  const planned = filed.files.map(({ n }) => ({ n, target: undefined }));
+  expect(await sources.begin('hide', filed, planned)).toBe(true);
+  rename('r1/a.csv', 'r1/.labfeed-0-a.csv');
+  write('r1/b.txt', weighing('x'));
+  await rescan();
+  await eventually(() => expect(waiting()).toMatchObject([{ reason: expect.stringContaining('being moved') }]));
+  expect(states()).toHaveLength(1);
+  rename('r1/.labfeed-0-a.csv', 'r1/a.csv');
+  await sources.record(1, { kind: 'sourceRestored', n: planned[0]?.n ?? 0 });
+  await run();
+  expect(titles()).toEqual(['s1', 's1']);
+});
+
 test('a file that is added to a folder updates its experiment, and one that is removed changes nothing', async () => {
   const { write, remove, run, titles, journal } = await setUp(
     'changed: revise, run: folder, files: ["**/*.csv", "**/*.txt"]',

@@ -5,6 +5,7 @@ import { explain, NotebookError } from '../errors.js';
 import type { Journal } from '../journal/journal.js';
 import type { Log } from '../log.js';
 import { erasedPath } from '../markers.js';
+import { filesOf } from '../model.js';
 import type { DueSource, FiledRunFiles, PlannedSource, SourceChange } from '../sources.js';
 import * as disk from '../watch/dispose.js';
 import { DisposalError, display, folderOf, inFolder, isInside, NotNow, toBytes, toText } from '../watch/file-moves.js';
@@ -18,7 +19,7 @@ import { createFolders, isTargetThere, prepareTarget, requireMounted } from '../
 export interface DisposalContext {
   readonly config: Pick<UsableConfig, 'claims'>;
   readonly journal: {
-    readonly outbox: Pick<Journal['outbox'], 'id' | 'sources'>;
+    readonly outbox: Pick<Journal['outbox'], 'id' | 'sources' | 'hasContent'>;
     readonly intake: Pick<Journal['intake'], 'skip' | 'lastSeen' | 'see'>;
   };
   readonly instruments: readonly {
@@ -115,6 +116,8 @@ export function restoreRun(filed: FiledRunFiles, context: Context): Promise<'blo
     } finally {
       await journal.outbox.sources.record(filed.run.id, ...changes);
     }
+    // Only now: the target may hang, and no file waits for it.
+    await dropCopies(filed, context);
     log.info({ run: filed.run.id, file: filed.run.path }, 'completed or undid what was interrupted');
   });
 }
@@ -124,8 +127,6 @@ async function restoreFile(source: DueSource, filed: FiledRunFiles, context: Con
   const file = toFile(source, context.journal.outbox.id);
   const target = source.target === undefined ? undefined : toBytes(source.target);
   const restored = await restore(file, filed, context);
-  // Only now: the file is certainly there.
-  if (restored) await dropCopies({ run: filed.run, files: [source] }, context);
   if (restored) return restored;
   if (target && (await disk.isAt(target, source.sha256, signal))) return settled(source, 'moved', target);
   // However long that takes: what is there now says nothing about the file.
@@ -134,18 +135,19 @@ async function restoreFile(source: DueSource, filed: FiledRunFiles, context: Con
       `cannot find ${source.path}: it was being moved to ${display(target)}, whose folder is missing or not mounted`,
       'mount the disk or share, or create the folder again',
     );
-  await requireGone(file, filed, context);
+  const isOther = source.decided !== 'delete' && (await disk.exists(file.location));
+  if (!isOther) await requireGone(file, filed, context);
   await dropCopies({ run: filed.run, files: [source] }, context);
-  return settled(source, source.decided === 'delete' ? 'deleted' : 'gone');
+  return settled(source, isOther ? 'changed' : source.decided === 'delete' ? 'deleted' : 'gone');
 }
 
 /** Undefined if the file has neither its private nor its own name. */
 async function restore(file: Known, filed: FiledRunFiles, context: Context): Promise<SourceChange | undefined> {
   const { n, location, aside, identity, sha256 } = file;
   const { instrument, path: run } = filed.run;
-  const at = await disk.putBack(aside, location, (to, stats) =>
-    skipRenamed(to, stats, instrument, context, run === ''),
-  );
+  const at = await disk.putBack(aside, location, async (to, stats) => {
+    if (await disk.isAt(aside, sha256, NEVER)) await skipRenamed(to, stats, instrument, context, run === '');
+  });
   if (at === undefined) {
     // What was moved or deleted may have left its name to a new file.
     const state = await disk.stateAt(location);
@@ -159,7 +161,7 @@ async function restore(file: Known, filed: FiledRunFiles, context: Context): Pro
 
 const NEVER = new AbortController().signal;
 
-/** Whatever the configuration says about copies: this file was filed, and is not to be filed under its new name. */
+/** For a file that was filed: whatever the configuration says about copies, it is not filed under its new name. */
 function skipRenamed(
   to: Buffer,
   stats: BigIntStats,
@@ -196,7 +198,10 @@ export async function restoreFound(aside: Buffer, instrument: string, context: C
   if (!location) return false;
   if ((await journal.outbox.sources.found(toText(location))) !== 'unknown') return true;
   // The journal does not know it: its folder was renamed, or the run erased.
-  const to = await disk.putBack(aside, location, (at, stats) => skipRenamed(at, stats, instrument, context));
+  const to = await disk.putBack(aside, location, async (at, stats) => {
+    const isFiled = await journal.outbox.hasContent(instrument, await disk.hashOf(aside, NEVER));
+    if (isFiled) await skipRenamed(at, stats, instrument, context);
+  });
   if (to) log.warn({ file: display(to) }, 'a file that was being moved or deleted has its name again');
   return true;
 }
@@ -240,6 +245,8 @@ export function disposeOfRun(filed: FiledRunFiles, context: Context): Promise<'b
     }
     const plan = await planFor(present, usable, filed, context);
     if (await hasNewState(plan, filed, context)) return;
+    // Before everything is copied and hashed for nothing.
+    await refuseLateFiles(plan, new Set(plan.map(({ path }) => path)), usable, context);
     await context.prove(filed, usable.source);
     const outcome = await disposeOfFiles(plan, usable, filed, context);
     context.log.info({ run: run.id, file: run.path, source: usable.source, outcome }, 'filed files settled');
@@ -251,8 +258,12 @@ async function dropCopies(
   { run, files }: { run: FiledRunFiles['run']; files: readonly PlannedSource[] },
   context: Context,
 ): Promise<void> {
-  for (const { n, target } of files)
-    if (target !== undefined) await disk.drop(besideOf(toBytes(target), run.id, n, context)).catch(() => undefined);
+  try {
+    for (const { n, target } of files)
+      if (target !== undefined) await disk.drop(besideOf(toBytes(target), run.id, n, context));
+  } catch {
+    // The others would fail, too, each perhaps after a long time. They are removed before the next attempt.
+  }
 }
 
 const record = async (
@@ -366,7 +377,7 @@ async function disposeOfFiles(
       if (!disk.isSameState(state, identity) || (isLinked && !(await disk.haveOneFile(aside, goal.beside))))
         throw new NotNow(`${path} was written to just now`);
     }
-    await refuseLateFiles(hidden, usable, context);
+    await refuseLateFiles(hidden, new Set(), usable, context);
     if (!(await begin('remove'))) return 'reopened';
     // From here on, each step takes hardly any time.
     for (const file of hidden) {
@@ -416,7 +427,12 @@ async function hideAll(plan: readonly Planned[], watch: Buffer, signal: AbortSig
 }
 
 /** A file that was added to a run of several files makes it another run, which is not to be split. */
-async function refuseLateFiles(hidden: readonly disk.HiddenFile[], usable: Instrument, { config, signal }: Context) {
+async function refuseLateFiles(
+  files: readonly disk.FiledFile[],
+  expected: ReadonlySet<string>,
+  usable: Instrument,
+  { config, signal }: Context,
+): Promise<void> {
   if (usable.run === 'file') return;
   const claims = createClaims(config.claims);
   const { group, stat } = createRuns({
@@ -424,8 +440,12 @@ async function refuseLateFiles(hidden: readonly disk.HiddenFile[], usable: Instr
     isClaimed: (path) => claims.before(usable, path) !== undefined,
   });
   const unknown = { size: 0, mtimeNs: 0n, ctimeNs: 0n, inode: 0n };
-  for (const run of group(hidden.map(({ path, location }) => ({ path, location, ...unknown }))))
-    if ((await stat(run)) !== 'absent') throw new NotNow('another file of its run has arrived');
+  for (const run of group(files.map(({ path, location }) => ({ path, location, ...unknown })))) {
+    const now = await stat(run);
+    if (now === 'no answer') throw new NotNow('its folder cannot be read');
+    const late = now === 'absent' ? undefined : filesOf(now).find(({ path }) => !expected.has(path));
+    if (late) throw new NotNow(`another file of its run has arrived: ${late.path}`);
+  }
 }
 
 /** No file stays hidden. What cannot be put back now is put back as soon as it can be. */
@@ -440,7 +460,6 @@ async function undo(
     try {
       const change = await restore(file, filed, context);
       if (change) restored.push(change);
-      if (change && file.goal) await disk.drop(file.goal.beside).catch(() => undefined);
     } catch (error) {
       const fields = { run: filed.run.id, file: file.path, reason: explain(error) };
       context.log.warn(fields, 'cannot give the file its name again, retrying');
@@ -450,4 +469,8 @@ async function undo(
     open.some((file) => file.n === n) && !restored.some((change) => 'n' in change && change.n === n);
   // An outcome ends what is known of a file, so one that still has its private name gets none.
   await record(filed, context, [...restored, ...changes.filter((change) => !('n' in change && isOpen(change.n)))]);
+  // Only now: the target may hang, and no file waits for it.
+  const back = open.filter(({ n }) => !isOpen(n));
+  const planned = back.map(({ n, goal }) => ({ n, target: goal && toText(goal.target) }));
+  await dropCopies({ run: filed.run, files: planned }, context);
 }

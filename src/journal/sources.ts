@@ -65,6 +65,9 @@ export function createSources({ db, commit, check, now }: Store): Sources {
           ORDER BY run DESC LIMIT 1`;
       return last !== undefined && hasLeft(db, last);
     },
+    isHiding: async (instrument, path) => db.exists`
+      SELECT 1 FROM sources INDEXED BY sources_hidden CROSS JOIN runs ON runs.id = run WHERE hidden = 1
+        AND instrument = ${instrument} AND runs.path = ${path}`,
     hasMovedTo: async (folder) => db.exists`
       SELECT 1 FROM sources WHERE outcome = 'moved' AND moved_to > ${folder} || '/' AND moved_to < ${folder} || '0'`,
     trouble: async (instruments) =>
@@ -74,7 +77,8 @@ export function createSources({ db, commit, check, now }: Store): Sources {
         db.row`
           SELECT count(*) AS files, min(iif(sources.reason IS NULL AND hidden = 0, NULL, sources.path)) AS path,
             sources.reason AS reason FROM sources CROSS JOIN runs ON runs.id = run
-            WHERE sources.due_at IS NOT NULL AND (sources.reason IS NOT NULL OR sources.due_at < ${now() - LATE_MS})
+            WHERE sources.due_at IS NOT NULL AND (sources.reason IS NOT NULL OR sources.due_at < ${now() - LATE_MS}
+            AND run NOT IN (SELECT value FROM json_each(${JSON.stringify([...claimed])})))
             AND outcome IS NULL AND (hidden = 1 OR ${isOf(instruments)} AND ${SETTLED})
             HAVING count(sources.reason) + sum(hidden) > 0`,
       ),
@@ -84,7 +88,7 @@ export function createSources({ db, commit, check, now }: Store): Sources {
 /** No wait is longer than a day: if one seems to be, the clock was ahead when it was set. */
 const MAX_WAIT_MS = 2 * 86_400_000;
 
-/** A file that is due for so long waits behind one that cannot be moved or deleted. None is hidden for so long. */
+/** A file that is due for so long waits behind one that cannot be moved or deleted. None is hidden for so long, unless it is being hashed. */
 const LATE_MS = 60_000;
 
 /** A file that waits for so long without a reason gets one. */
@@ -126,9 +130,14 @@ function begin(
       UPDATE sources SET decided = ${target === undefined ? 'delete' : 'move'} WHERE run = ${run} AND n = ${n}`;
 }
 
-/** Whether a file of this run was moved or deleted: what is at its path now is another run. */
+/**
+ * Whether a file of this run was moved or deleted: what is at its path now is another run. If a crash interrupted that,
+ * the file may be gone from its target, too.
+ */
 export const hasLeft = (db: Connection, run: number): boolean =>
-  db.exists`SELECT 1 FROM sources WHERE run = ${run} AND outcome IN ('moved', 'deleted')`;
+  db.exists`
+    SELECT 1 FROM sources WHERE run = ${run} AND outcome IS NOT NULL
+      AND (outcome IN ('moved', 'deleted') OR decided IS NOT NULL)`;
 
 /** Whether a file of this run may have its private name. */
 export const hasHidden = (db: Connection, run: number): boolean =>

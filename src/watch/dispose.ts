@@ -209,7 +209,7 @@ export function putBack(
 /** A free name at the target that is not in `taken`, or one where the same content is already. */
 export function chooseTarget(
   target: Buffer,
-  { sha256, identity }: { readonly sha256: string; readonly identity: string },
+  { location, sha256, identity }: Pick<FiledFile, 'location'> & { readonly sha256: string; readonly identity: string },
   taken: ReadonlySet<string>,
   signal: AbortSignal,
 ) {
@@ -219,19 +219,33 @@ export function chooseTarget(
       if (taken.has(toText(to))) continue;
       const there = await statOf(to);
       if (!there) return { target: to, isThere: false };
-      const mayBe = identity.split(':')[1] === String(there.size);
+      const own = await statOf(location);
+      if (own && isOneFileElsewhere(own, there))
+        throw new DisposalError('folder', `${display(to)} seems to be the file itself, through another mount`, {
+          hint: 'choose a folder in `source` that is not a watched folder under another name',
+        });
+      // Others may write to a file that has further names.
+      const isSingle = there.nlink === 1n || (own !== undefined && isSameFile(own, there));
+      const mayBe = isSingle && identity.split(':')[1] === String(there.size);
       if (mayBe && (await isAt(to, sha256, signal))) return { target: to, isThere: true };
     }
     throw tooMany(display(target));
   });
 }
 
+/** A folder of a server that is mounted twice has two devices. */
+const isOneFileElsewhere = (a: BigIntStats, b: BigIntStats): boolean =>
+  a.dev !== b.dev && a.ino === b.ino && a.size === b.size && a.mtimeNs === b.mtimeNs;
+
 /** Whether a file with this content is at this path. */
 export const isAt = (path: Buffer, sha256: string, signal: AbortSignal): Promise<boolean> =>
   explaining(`read ${display(path)}`, async () => {
     const stats = await statOf(path);
-    return stats?.isFile() === true && (await withFile(path, (handle) => hash(handle, signal))) === sha256;
+    return stats?.isFile() === true && (await hashOf(path, signal)) === sha256;
   });
+
+export const hashOf = (path: Buffer, signal: AbortSignal): Promise<string> =>
+  withFile(path, (handle) => hash(handle, signal));
 
 export const exists = (path: Buffer): Promise<boolean> =>
   explaining(`look for ${display(path)}`, async () => (await statOf(path)) !== undefined);

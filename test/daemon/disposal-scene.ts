@@ -88,7 +88,14 @@ export async function setUp({ files = { 'a.csv': 'filed' }, target, source, shar
 
   const contextOf = (signal: AbortSignal): DisposalContext => ({
     config: { claims: [{ name: 'balance', watch: data, ...MATCHING }] } as unknown as DisposalContext['config'],
-    journal: { outbox: { id: journal.outbox.id, sources: inSteps(journal.outbox.sources) }, intake: journal.intake },
+    journal: {
+      outbox: {
+        id: journal.outbox.id,
+        hasContent: journal.outbox.hasContent,
+        sources: inSteps(journal.outbox.sources),
+      },
+      intake: journal.intake,
+    },
     instruments: state.instruments.map((name) => ({
       usable: { ...(instrument as Instrument), name, watch: state.watch, source: state.source, run: state.runKind },
       activity: {

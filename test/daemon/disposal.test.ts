@@ -888,16 +888,99 @@ test('a file that cannot get its name again is tried less and less often, howeve
   expect(scene.inData()).toEqual(['a.csv']);
 });
 
-test('a file that the journal does not know and that gets another name is not filed under that', async () => {
+/** Whether intake would read the file. */
+async function isUnknown(scene: Awaited<ReturnType<typeof setUp>>, name: string): Promise<boolean> {
+  const location = join(scene.data, name);
+  const file = { path: location, location, ...stampOf(statSync(location, { bigint: true })) };
+  return (await scene.journal.intake.unknown('balance', [file])).length > 0;
+}
+
+test.each([
+  ['filed', false],
+  ['not filed yet', true],
+])('a file that the journal does not know gets another name, with %s bytes', async (content, isFiledLater) => {
   const scene = await setUp();
   const name = `.labfeed-${scene.journal.outbox.id}-b.csv`;
-  writeFileSync(join(scene.data, name), 'filed before');
+  writeFileSync(join(scene.data, name), content);
   writeFileSync(join(scene.data, 'b.csv'), 'the next run');
   expect(await scene.found(name)).toBe(true);
   expect(scene.inData()).toEqual(['a.csv', 'b (2).csv', 'b.csv']);
-  const location = join(scene.data, 'b (2).csv');
-  const file = { path: location, location, ...stampOf(statSync(location, { bigint: true })) };
-  expect(await scene.journal.intake.unknown('balance', [file])).toEqual([]);
+  expect(await isUnknown(scene, 'b (2).csv')).toBe(isFiledLater);
+});
+
+test('bytes that were written to a file before it was hidden are filed, even if it gets another name', async () => {
+  const scene = await setUp();
+  faults.meanwhile = (call, path) => {
+    if (call === 'rename') writeFileSync(path, 'written since');
+    if (call !== 'open' || !path.endsWith('-a.csv')) return;
+    faults.meanwhile = () => undefined;
+    writeFileSync(join(scene.data, 'a.csv'), 'the next run');
+  };
+  await scene.act();
+  expect(scene.inData()).toEqual(['a (2).csv', 'a.csv']);
+  expect(scene.read('data/a (2).csv')).toBe('written since');
+  expect([await isUnknown(scene, 'a (2).csv'), await isUnknown(scene, 'a.csv')]).toEqual([true, true]);
+});
+
+test('a file that was added to a run before is found before anything is copied or renamed', async () => {
+  const scene = await setUp({ files: { 'r/a.csv': 'one', 'r/b.csv': 'two' } });
+  scene.state.runKind = { folder: '*' } as unknown as typeof scene.state.runKind;
+  writeFileSync(join(scene.data, 'r/late.csv'), 'late');
+  const changes: string[] = [];
+  faults.meanwhile = (call) => void (['rename', 'link'].includes(call) && changes.push(call));
+  await scene.act();
+  expect([changes, scene.state.proofs]).toEqual([[], 0]);
+  rmSync(join(scene.data, 'r/late.csv'));
+  scene.wait();
+  await scene.act();
+  expect(await scene.outcomes()).toEqual(['moved', 'moved']);
+});
+
+test('files get their names again before anything is asked of a target that hangs', async () => {
+  const scene = await setUp({ files: { 'r/a.csv': 'one', 'r/b.csv': 'two', 'r/c.csv': 'three' } });
+  const asked: number[] = [];
+  faults.fail = (call, path) => {
+    if (!path.startsWith(scene.done) || !(asked.length > 0 || privateNames(join(scene.data, 'r')).length === 3))
+      return undefined;
+    if (call === 'unlink') asked.push(privateNames(join(scene.data, 'r')).length);
+    else asked.push(-1);
+    return 'ETIMEDOUT';
+  };
+  await scene.act();
+  expect(scene.inData()).toEqual(['r/a.csv', 'r/b.csv', 'r/c.csv']);
+  // Once the first one was not answered, nothing more is removed there.
+  expect(asked.filter((hidden) => hidden >= 0)).toEqual([0]);
+});
+
+test('a file that is no longer at its target after a crash has left: the next one at its path is another run', async () => {
+  const scene = await setUp();
+  faults.meanwhile = (call, path) => {
+    if (call === 'unlink' && path.endsWith('-a.csv')) faults.meanwhile = () => (faults.stepsLeft = 0);
+  };
+  await scene.act().catch(() => undefined);
+  resetFaults();
+  rmSync(join(scene.done, 'a.csv'));
+  await scene.restart();
+  expect(await scene.outcomes()).toEqual(['gone']);
+  expect(await scene.journal.outbox.sources.hasLeft('balance', join(scene.data, 'a.csv'))).toBe(true);
+});
+
+test('what is at the path of a file that was about to be hidden is not called gone', async () => {
+  const scene = await setUp();
+  const name = await dieHidden(scene);
+  rmSync(join(scene.data, name));
+  writeFileSync(join(scene.data, 'a.csv'), 'other bytes');
+  await scene.restart();
+  expect([scene.inData(), await scene.outcomes()]).toEqual([['a.csv'], ['changed']]);
+});
+
+test('a target that has further names is not taken for the moved file', async () => {
+  const scene = await setUp();
+  mkdirSync(scene.done);
+  writeFileSync(join(scene.folder, 'elsewhere'), 'filed');
+  linkSync(join(scene.folder, 'elsewhere'), join(scene.done, 'a.csv'));
+  await scene.act();
+  expect([scene.inData(), scene.inDone()]).toEqual([[], ['a (2).csv', 'a.csv']]);
 });
 
 test('what is left of a move that was interrupted is removed, whatever the configuration says now', async () => {
