@@ -24,9 +24,24 @@ import {
 const PAGE_SIZE = 50;
 
 /** No scripts and nothing from other hosts, so that markup in a record cannot run anything. */
+const POLICY =
+  "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/** The list contains no markup of records. */
+const LIST_POLICY = `${POLICY}; script-src 'self'; connect-src 'self'`;
+
+/** New experiments appear in the list. Reloading all of it would move readers away from where they are. */
+const LIST_SCRIPT = `setInterval(async () => {
+  const response = await fetch(location.href).catch(() => undefined);
+  if (!response?.ok) return;
+  const next = new DOMParser().parseFromString(await response.text(), 'text/html').querySelector('main');
+  const main = document.querySelector('main');
+  if (next.innerHTML !== main.innerHTML) main.replaceWith(document.adoptNode(next));
+}, 5000);
+`;
+
 const HEADERS = {
-  'content-security-policy':
-    "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  'content-security-policy': POLICY,
   'cross-origin-resource-policy': 'same-origin',
   'referrer-policy': 'no-referrer',
   'x-content-type-options': 'nosniff',
@@ -55,7 +70,7 @@ export function servePages(app: FastifyInstance, store: Store): void {
       const asked = Number(request.query['page'] ?? 1);
       const page = Number.isInteger(asked) ? Math.min(Math.max(asked, 1), pages) : 1;
       const list = listSummaries(store, PAGE_SIZE, (page - 1) * PAGE_SIZE);
-      return send(reply, renderList(list, total, page, pages));
+      return send(reply.header('content-security-policy', LIST_POLICY), renderList(list, total, page, pages));
     },
   });
 
@@ -82,6 +97,9 @@ export function servePages(app: FastifyInstance, store: Store): void {
   resource(app, '/view/:id/uploads/:upload', { GET: download });
   resource(app, '/app/download.php', { GET: (request, reply) => sendByLongName(request.query, reply, store) });
 
+  resource(app, '/list.js', {
+    GET: (_request, reply) => reply.type('text/javascript; charset=utf-8').send(LIST_SCRIPT),
+  });
   resource(app, '/style.css', {
     GET: (_request, reply) => reply.type('text/css; charset=utf-8').send(STYLE),
   });
@@ -115,16 +133,15 @@ export function isLocal({ hostname, ip }: Pick<FastifyRequest, 'hostname' | 'ip'
   return byAddress && /^(?:::ffff:)?127\.|^::1$/.test(ip);
 }
 
-/** `reloads`: every five seconds, so that new experiments appear without a script. */
-function layOut(title: string, content: Html, reloads = false): string {
+function layOut(title: string, content: Html, script?: string): string {
   return html`<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-${reloads ? html`<meta http-equiv="refresh" content="5">` : ''}
 <title>${title} · Sandbox notebook</title>
 <link rel="stylesheet" href="/style.css">
+${script === undefined ? '' : html`<script src="${script}" defer></script>`}
 </head>
 <body>
 <header><a href="/">Sandbox notebook</a><span>for trying things out: no login, this machine only</span></header>
@@ -162,8 +179,8 @@ ${rows}</tbody>
   const content = html`<h1>Experiments</h1>
 ${total === 0 ? empty : table}
 ${pages > 1 ? paging : ''}`;
-  // Not on later pages, where a reload would disturb reading.
-  return layOut('Experiments', content, page === 1);
+  // Not on later pages, where a change would disturb reading.
+  return layOut('Experiments', content, page === 1 ? '/list.js' : undefined);
 }
 
 function renderExperiment(experiment: Experiment, comments: readonly Comment[], uploads: readonly Upload[]): string {
