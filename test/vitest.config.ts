@@ -10,7 +10,6 @@ export default defineConfig({
     exclude: slow ? [] : ['chaos/**', 'fuzz/**', 'processes/**'],
     testTimeout: slow ? 120_000 : 60_000,
     restoreMocks: true,
-    // The configuration refuses what is experimental.
     // Threads that the tests start run the sources too.
     execArgv: ['--import', new URL('./support/typescript.mjs', import.meta.url).href],
     // Whole-daemon tests mostly wait for child processes.

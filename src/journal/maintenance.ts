@@ -193,8 +193,19 @@ async function prune({ db, commit }: Store, before: number, from: number): Promi
   return commit(() => {
     const old = [...candidates].filter((run) => isFinished(db, run, before));
     for (const run of old) forget(db, run);
+    shrink(db);
     return { runs: old.length, next };
   });
+}
+
+/** More than a batch of runs leaves. */
+const SHRINK_PAGES = 400;
+
+/** Gives pages back to the file system, unless they are few: new runs use these. */
+function shrink(db: Connection): void {
+  const free = db.value<number>`PRAGMA freelist_count` ?? 0;
+  const all = db.value<number>`PRAGMA page_count` ?? 0;
+  if (free > all / 4) db.database.exec(`PRAGMA incremental_vacuum(${SHRINK_PAGES})`);
 }
 
 /** A file that is to be moved or deleted is compared with the draft first. */

@@ -142,6 +142,23 @@ test('pruning works in small batches, each from the end of the previous one', as
   expect(batches).toBeGreaterThan(2);
 });
 
+test('a pruned journal becomes smaller, and knows every file as before', async () => {
+  const path = join(tempFolder(), 'journal.db');
+  const journal = await open(path);
+  const contents = Array.from({ length: 100 }, (_, n) => `r${n}`);
+  for (const [n, content] of contents.entries()) {
+    await take(journal, newRun(content), someDraft(content, ['x'.repeat(50_000)]));
+    await journal.outbox.record(n + 1, ...DONE(n + 1));
+  }
+  for (let from: number | undefined = 0; from !== undefined; ) from = (await journal.outbox.prune(LATER, from)).next;
+  expect(await Promise.all(contents.map((content) => knows(journal, newRun(content))))).not.toContain(false);
+  await journal.close();
+  // 5 MB of comments are gone.
+  expect(statSync(path).size).toBeLessThan(1_500_000);
+  const again = await open(path);
+  expect(await knows(again, newRun('r7'))).toBe(true);
+});
+
 test('a pruned run can be refiled from its file', async () => {
   const { journal, ask } = await openTestJournal();
   await take(journal, newRun('a'), someDraft('a'));
