@@ -30,7 +30,8 @@ const HEADERS = {
 const isPublic = (path: string): boolean =>
   ['/healthz', '/readyz', '/login'].includes(path) || path.startsWith('/page/');
 
-const pathOf = ({ url }: FastifyRequest): string => url.split('?', 1)[0] ?? '';
+/** The route rather than the address, in which `%64` is the same as `d`. */
+const pathOf = ({ routeOptions, url }: FastifyRequest): string => routeOptions.url ?? url.split('?', 1)[0] ?? '';
 
 /** Checks every request, including those for routes that do not exist. */
 export function addGuard(app: FastifyInstance, { address, roleOf, pageToken, sendLogin }: GuardOptions): void {

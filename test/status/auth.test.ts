@@ -300,6 +300,11 @@ describe('without a token', () => {
       expect((await serving.call(path)).status).toBe(200);
     const refused = await serving.post('/api/decide', RETRY);
     expect(refused).toMatchObject({ status: 403, json: { error: expect.stringContaining('status --login') } });
+    // However the address is written.
+    for (const path of ['/api/%64ecide', '/api/decid%65', '/%61pi/decide', '/api/decide?x=1', '/api/%64ecide?x'])
+      expect([path, (await serving.post(path, RETRY)).status]).toEqual([path, 403]);
+    for (const path of ['/api/instrument', '/api/%69nstrument', '/api/%69nstrument?name=a'])
+      expect([path, (await serving.call(path)).status]).toEqual([path, 403]);
     const answer = await serving.call(ticketOf(loginLink(serving.url, LOGIN, Date.now())));
     expect(answer).toMatchObject({ status: 303, headers: { location: '/' } });
     const cookie = cookieOf(answer.headers);
