@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { existsSync, linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { type Instrument, isIncluded, loadConfig } from '../config/load.js';
+import { type Claim, type Instrument, isIncluded, loadConfig } from '../config/load.js';
 import { INSTRUMENT_NAME } from '../config/schema.js';
 import { readYaml } from '../config/yaml.js';
 import { ConfigError, explain, explainProblem, LabfeedError, type Problem, systemCode } from '../errors.js';
@@ -9,7 +9,7 @@ import { syncFolder } from '../filesystem.js';
 import { checkMapping } from '../mapping/mapping.js';
 import type { TestResult } from '../mapping/tests.js';
 import type { DecisionAnswer, InstrumentDraft, InstrumentFile, UploadedSample } from '../status/api.js';
-import { pathInside } from '../watch/match.js';
+import { createMatcher, pathInside } from '../watch/match.js';
 
 /** Instruments that people set up on the page: one file each, in `instruments.d` beside the configuration. */
 
@@ -48,21 +48,24 @@ export function readDraft(text: string, config: string) {
   const problems = [...own, ...(instrument ? [...checkMapping(instrument), ...checkTests(instrument, config)] : [])];
   if (problems.length > 0) throw new ConfigError(problems);
   if (!instrument) throw new LabfeedError(`the instrument ${name} is defined in another file`, { hint: 'rename it' });
-  return { name, file, instrument, others: loaded.problems };
+  return { name, file, instrument, others: loaded.problems, claims: loaded.claims };
 }
 
-/** What a test finds in a file is shown, so people on the page choose among the samples beside the mappings only. */
-const checkTests = ({ name, tests, placeOf }: Instrument, config: string): Problem[] =>
-  tests.flatMap(({ file }, n) =>
-    pathInside(folderOf(config), file) === undefined
-      ? {
-          where: placeOf(['tests', n, 'file']),
-          message: `the sample ${file} is not in ${folderOf(config)}`,
-          hint: 'write file: samples/NAME',
-          stops: { instrument: name },
-        }
-      : [],
-  );
+/**
+ * What a test finds in a file is shown, so people on the page choose among the samples beside the mappings only. A run of
+ * several files may have others than the sample. A sample must not become a part of the configuration.
+ */
+function checkTests({ name, run, tests, placeOf }: Instrument, config: string): Problem[] {
+  const samples = join(folderOf(config), 'samples');
+  const hasSeveral = typeof run === 'object' && !('growing' in run);
+  return tests.flatMap(({ file }, n): Problem[] => {
+    const problem = { where: placeOf(['tests', n, 'file']), stops: { instrument: name } };
+    if (hasSeveral)
+      return [{ ...problem, message: 'runs of several files cannot be tested here', hint: 'remove `tests`' }];
+    if (pathInside(samples, file) !== undefined && !isIncluded(file, config)) return [];
+    return [{ ...problem, message: `the sample ${file} is not in ${samples}`, hint: 'write file: samples/NAME' }];
+  });
+}
 
 /** Undefined if there is no such file. */
 export function readInstrumentFile(name: string, config: string): InstrumentFile | undefined {
@@ -89,20 +92,27 @@ export async function saveInstrument(
 ): Promise<DecisionAnswer> {
   let stored: string | undefined;
   try {
-    const { name, file, instrument, others } = readDraft(text, config);
+    const { name, file, instrument, others, claims } = readDraft(text, config);
     if (others.length > 0) throw new ConfigError(others);
     requireUsable(instrument, file, config);
-    if (readInstrumentFile(name, config)?.hash !== replaces)
-      throw new LabfeedError(`somebody else has changed ${file}`, { hint: 'copy your mapping, and open it again' });
+    requireOwnFiles(instrument, sample.name, claims);
     stored = storeSample(instrument, sample);
     const failed = (await test(instrument)).flatMap(({ problems }) => problems);
     if (failed.length > 0) throw new ConfigError(failed);
-    replaceFile(file, text);
-    stored = undefined;
+    // Only now: the tests take their time.
+    const before = readInstrumentFile(name, config);
+    if (before?.hash !== replaces)
+      throw new LabfeedError(`somebody else has changed ${file}`, { hint: 'copy your mapping, and open it again' });
+    const isNew = before?.text !== text;
+    if (isNew) replaceFile(file, text);
     const problem = await reload();
-    return problem === undefined
-      ? { done: true, text: `${file} is saved, and ${name} is watched` }
-      : { done: false, text: `${file} is saved, but the configuration was rejected: ${problem}` };
+    if (problem !== undefined) {
+      if (isNew && before) renameSync(backupOf(file), file);
+      else if (isNew) rmSync(file);
+      throw new LabfeedError(`not saved, because the configuration was rejected: ${problem}`);
+    }
+    stored = undefined;
+    return { done: true, text: `${file} is saved, and ${name} is watched` };
   } catch (error) {
     if (stored !== undefined) rmSync(stored, { force: true });
     if (error instanceof ConfigError) return { done: false, text: error.problems.map(explainProblem).join('\n') };
@@ -123,6 +133,19 @@ function requireUsable({ watch }: Instrument, file: string, config: string): voi
   if (!existsSync(watch))
     throw new LabfeedError(`the folder ${watch} does not exist`, {
       hint: 'for watch, write the folder that the instrument writes to',
+    });
+}
+
+/** Two instruments would file the same runs twice, or one of them none. */
+function requireOwnFiles(instrument: Instrument, sample: string, claims: readonly Claim[]): void {
+  const path = join(instrument.watch, sample);
+  const other = claims.find(({ name, watch, files, ignore }) => {
+    const inside = pathInside(watch, path);
+    return name !== instrument.name && inside !== undefined && createMatcher({ files, ignore }).takes(inside);
+  });
+  if (other)
+    throw new LabfeedError(`${other.name} already files files such as ${sample} in ${instrument.watch}`, {
+      hint: 'change `watch` or `files`',
     });
 }
 

@@ -11,27 +11,28 @@ const SAMPLE = { name: 'w1.csv', content: Buffer.from('Sample,Weight (g)\nS1,1.5
 function site(include = 'include: instruments.d/*.yaml\n') {
   const folder = tempFolder();
   const config = join(folder, 'labfeed.yaml');
-  mkdirSync(join(folder, 'data'));
-  const main = '  old: { watch: data }\n';
+  for (const name of ['data', 'old']) mkdirSync(join(folder, name));
+  const main = '  old: { watch: old, files: "*.csv" }\n';
   writeFileSync(
     config,
     `notebook: { url: "https://eln.example.org", key: { env: KEY } }\n${include}instruments:\n${main}`,
   );
   let reloads = 0;
+  const state = { problem: undefined as string | undefined };
   const save = (text: string, replaces?: string) =>
     saveInstrument({ text, replaces }, SAMPLE, {
       config,
       test: (instrument) => runGoldenTests([instrument], { clock: systemClock }),
       reload: async () => {
         reloads += 1;
-        return undefined;
+        return state.problem;
       },
     });
   const files = () => {
     const at = join(folder, 'instruments.d');
     return existsSync(at) ? readdirSync(at, { recursive: true }).map(String).sort() : [];
   };
-  return { folder, config, save, files, reloads: () => reloads };
+  return { folder, config, state, save, files, reloads: () => reloads };
 }
 
 const mapping = (name: string, more = ''): string => `instruments:\n  ${name}:\n    watch: ../data\n${more}`;
@@ -68,12 +69,46 @@ test.each([
     mapping('scale', '    tests: [{ file: ../labfeed.yaml, expect: { title: x } }]\n'),
     'is not in',
   ],
+  [
+    'a test of a file that is itself a mapping',
+    mapping('scale', '    tests: [{ file: evil.yaml, expect: { title: x } }]\n'),
+    'is not in',
+  ],
+  [
+    'a test of a run that begins above its sample',
+    mapping('scale', '    run: { folder: "*" }\n    tests: [{ file: samples/w1.csv, expect: { title: x } }]\n'),
+    'several files',
+  ],
+  ['the files of another instrument', mapping('scale').replace('../data', '../old'), 'old already files'],
   ['a failing test', mapping('scale', '    tests: [{ file: samples/w1.csv, expect: { title: x } }]\n'), 'title'],
 ])('%s is refused, and nothing is written', async (_, text, reason) => {
   const { save, files, reloads } = site();
   expect(await save(text)).toMatchObject({ done: false, text: expect.stringContaining(reason) });
   expect(files().filter((name) => name !== 'samples')).toEqual([]);
   expect(reloads()).toBe(0);
+});
+
+test('if the new configuration is rejected, the file is as before, and so is the one that was kept', async () => {
+  const { config, save, state, files } = site();
+  state.problem = 'another instrument has a mistake';
+  expect(await save(mapping('scale'))).toMatchObject({ done: false, text: expect.stringContaining('not saved') });
+  expect(files()).toEqual([]);
+  state.problem = undefined;
+  const first = mapping('scale');
+  await save(first);
+  const { hash } = readInstrumentFile('scale', config) ?? {};
+  state.problem = 'another instrument has a mistake';
+  expect(await save(mapping('scale', '    drift: hold\n'), hash)).toMatchObject({ done: false });
+  expect(readInstrumentFile('scale', config)?.text).toBe(first);
+});
+
+test('what is saved twice does not replace the one that was kept', async () => {
+  const { folder, config, save } = site();
+  const [first, second] = [mapping('scale'), mapping('scale', '    drift: hold\n')];
+  await save(first);
+  for (let time = 0; time < 2; time++)
+    expect(await save(second, readInstrumentFile('scale', config)?.hash)).toMatchObject({ done: true });
+  expect(readFileSync(join(folder, 'instruments.d', 'scale.yaml.bak'), 'utf8')).toBe(first);
 });
 
 test('a test that passes is saved together with its sample', async () => {
