@@ -339,10 +339,14 @@ function remap(run: RunRow, { source: { path } }: Facts): Decision {
 }
 
 function refuseIgnore(run: RunRow, _: Facts, { undo }: RequestOf<'ignore'>): string | undefined {
-  if (undo)
-    return run.parked === 'ignored' && run.refiledAs === null && !isErased(run)
+  if (undo) {
+    // Lines that came meanwhile were set aside with it.
+    if (run.generation != null) return `${nameOf(run)} is of a file that keeps growing and cannot be put back`;
+    // Without a failure, labfeed itself has set it aside: another run has its file.
+    return run.parked === 'ignored' && run.failure !== null && run.refiledAs === null && !isErased(run)
       ? undefined
-      : `${statusOf(run)}; only an ignored run can be put back`;
+      : `${statusOf(run)}; only a run that a person has ignored can be put back`;
+  }
   return run.parked === 'quarantined' || run.parked === 'held'
     ? undefined
     : `${statusOf(run)}; only a quarantined or held run can be ignored`;

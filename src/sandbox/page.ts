@@ -36,6 +36,8 @@ const LIST_SCRIPT = `setInterval(async () => {
   if (!response?.ok) return;
   const next = new DOMParser().parseFromString(await response.text(), 'text/html').querySelector('main');
   const main = document.querySelector('main');
+  // Who moves through the list with the keyboard stays where they are.
+  if (main.contains(document.activeElement)) return;
   if (next.innerHTML !== main.innerHTML) main.replaceWith(document.adoptNode(next));
 }, 5000);
 `;

@@ -26,6 +26,9 @@ interface ApiDeps extends Pick<StatusDeps, 'journal' | 'decide'> {
   state(): Promise<PageState>;
 }
 
+/** Each takes up to two seconds. */
+const MAX_SEARCHES = 5;
+
 /** What the page reads, and the decisions it sends. */
 export function serveApi(app: FastifyInstance, { state, feed, journal, decide }: ApiDeps): void {
   app.get('/api/state', state);
@@ -40,10 +43,13 @@ export function serveApi(app: FastifyInstance, { state, feed, journal, decide }:
 
   /** One search at a time, however many pages are open. */
   let searched: Promise<unknown> = Promise.resolve();
+  let searches = 0;
   app.get('/api/jobs', async ({ query }): Promise<JobsAnswer> => {
     const { search, ...filter } = parse(jobsQuerySchema, query);
     if (!search) return { jobs: await journal.jobs(filter) };
-    const found = searched.then(() => journal.search({ ...filter, search }));
+    if (searches >= MAX_SEARCHES) throw new HttpError(429, 'many searches are running; try again in a moment', 5);
+    searches += 1;
+    const found = searched.then(() => journal.search({ ...filter, search })).finally(() => (searches -= 1));
     searched = found.catch(() => undefined);
     return found;
   });

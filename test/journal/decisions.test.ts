@@ -221,4 +221,7 @@ test('an ignored run can be put back into the state it had, and only an ignored 
   expect(decide(DONE, undo, FACTS)).toMatchObject({ answer: { done: false }, changes: [] });
   expect(decide({ ...ignored, path: '' }, undo, FACTS)).toMatchObject({ answer: { done: false }, changes: [] });
   expect(decide({ ...ignored, refiledAs: 9 }, undo, FACTS)).toMatchObject({ answer: { done: false }, changes: [] });
+  // labfeed itself has set it aside, or has not kept what came meanwhile.
+  expect(decide({ ...ignored, failure: null }, undo, FACTS)).toMatchObject({ answer: { done: false }, changes: [] });
+  expect(decide({ ...ignored, generation: 3 }, undo, FACTS)).toMatchObject({ answer: { done: false }, changes: [] });
 });

@@ -24,7 +24,7 @@ inBrowser('somebody finds a run by its file name, and opens the experiment in th
   const [, experiment] = /Experiment (\d+)/.exec(await row.innerText()) ?? [];
   // The filters apply to what was found.
   await page.selectOption('#runs-state', 'quarantined');
-  await page.getByText('No quarantined runs: labfeed has not read such a file.').waitFor();
+  await page.getByText('No quarantined runs').waitFor();
   await search.fill('odd');
   await search.press('Enter');
   await page.getByText('1 quarantined run').waitFor();

@@ -193,7 +193,9 @@ function choicesFor({ state, failure, experiment, step, path }: Job): RunChoice[
     case 'done':
       return path === '' ? [] : ['refile'];
     case 'ignored':
-      return path === '' ? ['refile'] : ['retry', 'decideAgain'];
+      if (path === '') return ['refile'];
+      // Without a failure, labfeed has set it aside.
+      return failure === undefined ? ['retry'] : ['retry', 'decideAgain'];
     case 'waiting':
     case 'queued':
     case 'sending':

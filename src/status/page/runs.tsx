@@ -149,7 +149,9 @@ function describeRuns({ jobs, searchedTo }: JobsAnswer, waiting: readonly Waitin
     return `${joinWords(parts) || `No ${kind}runs${rest}`}. Only runs ${formatCount(searchedTo)} and newer were searched.`;
   if (parts.length > 0) return joinWords(parts);
   const advice =
-    search === undefined ? '' : ': labfeed has not read such a file. Check that it is in a watched folder.';
+    search === undefined
+      ? ''
+      : '. Copies, skipped files and the titles of old runs are not searched: labfeed why FILE.';
   return `No ${kind}runs${rest}${advice}`;
 }
 
