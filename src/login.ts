@@ -1,6 +1,7 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
-import { chownSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, statSync } from 'node:fs';
 import { LabfeedError, systemCode } from './errors.js';
+import { writeDurably } from './keys/key-file.js';
 
 /**
  * Every user of a machine can open a page on its loopback address, but not everybody may decide about runs. Who may is
@@ -21,11 +22,7 @@ export function createLoginSecret(journal: string): string {
   const secret = randomBytes(32).toString('base64url');
   try {
     rmSync(file, { force: true });
-    writeFileSync(file, secret, { mode: 0o600, flag: 'wx' });
-    if (process.geteuid?.() === 0) {
-      const { uid, gid } = statSync(journal);
-      chownSync(file, uid, gid);
-    }
+    writeDurably(file, secret, process.geteuid?.() === 0 ? statSync(journal) : undefined);
   } catch (error) {
     if (systemCode(error) === undefined) throw error;
   }

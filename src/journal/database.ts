@@ -1,4 +1,4 @@
-import { accessSync, chownSync, constants, existsSync, mkdirSync, statSync } from 'node:fs';
+import { accessSync, constants, existsSync, mkdirSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync, type DatabaseSyncInstance, type StatementSyncInstance } from '@photostructure/sqlite';
 import { z } from 'zod';
@@ -104,16 +104,25 @@ export function isFree(path: string): boolean {
   }
 }
 
-/** A file that root creates in the service's folder belongs to the service, which could not open it otherwise. */
+/**
+ * Root opens the journal as the owner of its folder: what is created there belongs to the service, which could not open
+ * it otherwise, and a link that the service's user has put there leads to nothing that only root may change.
+ */
 function openOwned(path: string, timeout = BUSY_MS): Database {
-  const isNew = !existsSync(path);
-  makePrivate(path);
-  const database = new DatabaseSync(path, { timeout });
-  if (isNew && process.geteuid?.() === 0) {
-    const { uid, gid } = statSync(dirname(path));
-    chownSync(path, uid, gid);
+  const owner = process.geteuid?.() === 0 ? statSync(dirname(path)) : undefined;
+  if (owner) {
+    process.setegid?.(owner.gid);
+    process.seteuid?.(owner.uid);
   }
-  return database;
+  try {
+    makePrivate(path);
+    return new DatabaseSync(path, { timeout });
+  } finally {
+    if (owner) {
+      process.seteuid?.(0);
+      process.setegid?.(0);
+    }
+  }
 }
 
 /** Brings the journal to the current version. */

@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { readFileSync, realpathSync } from 'node:fs';
-import { chown, rename, stat, writeFile } from 'node:fs/promises';
+import { open, rename, rm, stat } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { z } from 'zod';
@@ -56,10 +56,17 @@ export function readNote(path: string): Note | undefined {
 /** Replaces the file atomically. If root writes it, it belongs to the owner of the journal. */
 export async function writeNote(path: string, note: Note): Promise<void> {
   const file = noteFileOf(path);
-  await writeFile(`${file}.new`, JSON.stringify(note), { mode: 0o600 });
-  if (process.geteuid?.() === 0) {
-    const { uid, gid } = await stat(path);
-    await chown(`${file}.new`, uid, gid);
+  // The owner of the folder, who is not root, could have put a link there.
+  await rm(`${file}.new`, { force: true });
+  const handle = await open(`${file}.new`, 'wx', 0o600);
+  try {
+    await handle.writeFile(JSON.stringify(note));
+    if (process.geteuid?.() === 0) {
+      const { uid, gid } = await stat(path);
+      await handle.chown(uid, gid);
+    }
+  } finally {
+    await handle.close();
   }
   await rename(`${file}.new`, file);
 }

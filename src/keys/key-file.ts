@@ -1,10 +1,10 @@
 import {
   accessSync,
-  chownSync,
   closeSync,
   constants,
   existsSync,
   fchmodSync,
+  fchownSync,
   fsyncSync,
   lstatSync,
   openSync,
@@ -98,7 +98,7 @@ export function writeDurably(path: string, text: string, owner: Owner | undefine
     // The umask may have removed more permissions than intended.
     fchmodSync(descriptor, mode);
     writeSync(descriptor, text);
-    if (owner) chownSync(path, owner.uid, owner.gid);
+    if (owner) fchownSync(descriptor, owner.uid, owner.gid);
     fsyncSync(descriptor);
   } finally {
     closeSync(descriptor);

@@ -1,9 +1,12 @@
 import {
   appendFileSync,
+  chmodSync,
+  chownSync,
   copyFileSync,
   existsSync,
   mkdirSync,
   readFileSync,
+  rmSync,
   statSync,
   symlinkSync,
   truncateSync,
@@ -14,6 +17,7 @@ import { DatabaseSync } from '@photostructure/sqlite';
 import { expect, onTestFinished, test } from 'vitest';
 import { deliver } from '../../src/deliver/deliver.js';
 import { migrate, openDatabase } from '../../src/journal/database.js';
+import { writeNote } from '../../src/journal/identity.js';
 import { createJournal, type Journal, openJournal } from '../../src/journal/journal.js';
 import { MIGRATIONS } from '../../src/journal/migrations.js';
 import { openReader } from '../../src/journal/reader.js';
@@ -221,4 +225,25 @@ test.each([0o000, 0o022])('the journal and its side files are private with the u
   expect(modes).toEqual([0o600, 0o600, 0o600, 0o600]);
   database.close();
   release();
+});
+
+test.skipIf(process.geteuid?.() !== 0)('root follows no link that the owner of the folder has put there', async () => {
+  const folder = tempFolder();
+  const [journals, secret] = [join(folder, 'journals'), join(folder, 'secret')];
+  mkdirSync(journals, { mode: 0o700 });
+  chmodSync(folder, 0o755);
+  chownSync(journals, 65_534, 65_534);
+  writeFileSync(secret, 'only for root', { mode: 0o644 });
+  const path = join(journals, 'journal.db');
+  symlinkSync(join(folder, 'created'), `${path}.lock`);
+  await expect(openJournal(path, manualClock())).rejects.toThrow();
+  expect(existsSync(join(folder, 'created'))).toBe(false);
+  rmSync(`${path}.lock`);
+  for (const name of ['seen.new', 'seen'].map((end) => `${path}.${end}`)) symlinkSync(secret, name);
+  const journal = await openJournal(path, manualClock());
+  await writeNote(path, { journal: journal.outbox.id, noted: 1 });
+  await journal.close();
+  expect(readFileSync(secret, 'utf8')).toBe('only for root');
+  expect(statSync(secret)).toMatchObject({ uid: 0, gid: 0 });
+  expect([path, `${path}.seen`, `${path}.lock`].map((file) => statSync(file).uid)).toEqual([65_534, 65_534, 65_534]);
 });
