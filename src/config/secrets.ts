@@ -93,8 +93,8 @@ function readSecret(what: string, source: SecretSource, where: Place, env: NodeJ
   const path =
     secretFile(source, env) ??
     refuse(
-      `the systemd credential ${source.credential} does not exist`,
-      `add LoadCredential=${source.credential}:/path/to/file to the service`,
+      `only the service can read the systemd credential ${source.credential}`,
+      `start the service (it needs LoadCredential=${source.credential}:FILE). While it is stopped: systemd-run --pipe --wait --uid labfeed -p LoadCredential=${source.credential}:/etc/labfeed/${source.credential} labfeed COMMAND --config /etc/labfeed/config.yaml`,
     );
   let content = '';
   try {

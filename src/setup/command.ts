@@ -43,8 +43,8 @@ export function addSetup(command: Command): void {
 
 async function setup(options: { readonly config?: string; readonly answers?: string }): Promise<void> {
   const isRoot = process.geteuid?.() === 0;
-  const file = options.config ?? findExistingConfig() ?? (isRoot ? SYSTEM_CONFIG : 'labfeed.yaml');
-  const isService = isRoot && resolve(file) === SYSTEM_CONFIG;
+  const file = options.config ?? (isRoot ? SYSTEM_CONFIG : (findExistingConfig() ?? 'labfeed.yaml'));
+  const isService = isRoot && resolve(file) === SYSTEM_CONFIG && systemctl('cat', 'labfeed.service') === undefined;
   const answers = options.answers === undefined ? askHere() : answersFrom(options.answers, ANSWERS);
   const print = (text: string): void => console.log(text);
   await setUp({ file: resolve(file), isService, answers, print, systemctl }).finally(answers.close);
@@ -65,7 +65,7 @@ function systemctl(...args: readonly string[]): Error | undefined {
 export interface SetupDeps {
   /** The configuration. */
   readonly file: string;
-  /** Whether it is the one of the service, and this user is root. */
+  /** Whether it is the one of the installed service, and this user is root. */
   readonly isService: boolean;
   readonly answers: Answers;
   print(text: string): void;
@@ -371,7 +371,7 @@ const askName = ({ ask }: Answers, suggested: string, taken: readonly string[]):
   });
 
 async function offerStart({ file, isService, answers, print, systemctl }: SetupDeps, exists: boolean): Promise<void> {
-  if (!isService || systemctl('cat', 'labfeed.service')) {
+  if (!isService) {
     const option = basename(file) === 'labfeed.yaml' && dirname(file) === process.cwd() ? '' : ` --config ${file}`;
     return print(exists ? 'A running daemon takes it after a reload (SIGHUP).' : `Start it: labfeed run${option}`);
   }
@@ -388,6 +388,8 @@ async function offerStart({ file, isService, answers, print, systemctl }: SetupD
       throw error;
     });
   if (!isWanted) return print(`Later: systemctl enable labfeed && systemctl ${RESTART} labfeed`);
+  // Attempts before it was configured count towards its limit.
+  systemctl('reset-failed', 'labfeed.service');
   const failure = systemctl('enable', 'labfeed.service') ?? systemctl(RESTART, 'labfeed.service');
   if (failure)
     throw new LabfeedError(`the configuration was written, but the service did not start: ${failure.message}`, {

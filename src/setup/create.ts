@@ -1,4 +1,4 @@
-import { accessSync, constants, existsSync, linkSync, mkdirSync, rmdirSync, rmSync } from 'node:fs';
+import { accessSync, chmodSync, constants, existsSync, linkSync, mkdirSync, rmdirSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { LabfeedError, systemCode } from '../errors.js';
 import { syncFolder } from '../filesystem.js';
@@ -65,5 +65,7 @@ function createFolders(folder: string): string[] {
   if (existsSync(folder)) return [];
   const above = createFolders(dirname(folder));
   mkdirSync(folder, { mode: 0o755 });
+  // Whatever the umask: the service must be able to read it.
+  chmodSync(folder, 0o755);
   return [folder, ...above];
 }
