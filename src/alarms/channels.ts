@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { hostname } from 'node:os';
 import { setImmediate } from 'node:timers/promises';
-import { ProxyAgent, request } from 'undici';
+import { Agent, type Dispatcher, ProxyAgent, request } from 'undici';
 import { backoffMs, type Clock } from '../clock.js';
 import type { CommandLine } from '../config/settings.js';
 import { explain, LabfeedError, systemCode } from '../errors.js';
@@ -207,9 +207,9 @@ export function createWebhook(url: string, timeoutMs = WEBHOOK_TIMEOUT_MS): Send
 
   return async (notice, signal) => {
     const limit = AbortSignal.timeout(timeoutMs);
-    const proxy = proxyFor(new URL(url));
+    const dispatcher = openDispatcher(new URL(url));
     const { statusCode, body } = await request(url, {
-      ...(proxy && { dispatcher: new ProxyAgent(proxy.href) }),
+      dispatcher,
       method: 'POST',
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify(messageOf(notice)),
@@ -225,6 +225,13 @@ export function createWebhook(url: string, timeoutMs = WEBHOOK_TIMEOUT_MS): Send
     if (statusCode >= 200 && statusCode < 300) return;
     throw new LabfeedError(`the webhook at ${host} returned status ${statusCode}`);
   };
+}
+
+/** Explicitly verified, so that NODE_TLS_REJECT_UNAUTHORIZED=0 does not apply: the URL may contain a secret. */
+function openDispatcher(url: URL): Dispatcher {
+  const tls = { rejectUnauthorized: true };
+  const proxy = proxyFor(url);
+  return proxy ? new ProxyAgent({ uri: proxy.href, requestTls: tls, proxyTls: tls }) : new Agent({ connect: tls });
 }
 
 /** What a webhook receives. Chats show only `text`. */

@@ -268,7 +268,12 @@ function openPool(origin: string, proxy: URL | undefined, { connections, timeout
     keepAliveMaxTimeout: MAX_IDLE_MS,
   };
   if (!proxy) return new Pool(origin, { connect: tls, ...options });
-  const agent = new ProxyAgent({ uri: proxy.href, requestTls: tls, proxyTls: { timeout: timeoutMs }, ...options });
+  const agent = new ProxyAgent({
+    uri: proxy.href,
+    requestTls: tls,
+    proxyTls: { timeout: timeoutMs, rejectUnauthorized: true },
+    ...options,
+  });
   return agent.compose((dispatch) => (request, handler) => dispatch({ origin, ...request }, handler));
 }
 
