@@ -115,7 +115,13 @@ function addSystem(root, library) {
   const command = '#!/bin/sh\nexec /usr/lib/labfeed/node /usr/lib/labfeed/dist/cli.js "$@"\n';
   write(root, 'usr/bin/labfeed', command);
   // Without the instructions for an installation by hand.
-  write(root, 'usr/lib/systemd/system/labfeed.service', from('systemd/labfeed.service').replace(/^(#.*\n)+\n/, ''));
+  write(
+    root,
+    'usr/lib/systemd/system/labfeed.service',
+    from('systemd/labfeed.service')
+      .replace(/^(#.*\n)+\n/, '')
+      .replace('/usr/bin/env labfeed', '/usr/bin/labfeed'),
+  );
   write(root, 'usr/lib/sysusers.d/labfeed.conf', 'u labfeed - "labfeed" /var/lib/labfeed\n');
   write(
     root,
