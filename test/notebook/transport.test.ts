@@ -4,7 +4,9 @@ import { proxyFor } from '../../src/proxy.js';
 import { failureOf, openNotebook } from '../support/contract-server.js';
 import { runSandbox } from '../support/sandbox.js';
 import { tempFolder } from '../support/temp-folder.js';
-import { makeAuthority, serveProxy, serveTls } from '../support/tls.js';
+import { HAS_OPENSSL, makeAuthority, serveProxy, serveTls } from '../support/tls.js';
+
+const withTls = test.skipIf(!HAS_OPENSSL);
 
 /** The built-in notebook over TLS, with a certificate for this host. */
 async function serve(host: string, authority = makeAuthority()) {
@@ -19,26 +21,29 @@ function setEnv(variables: Readonly<Record<string, string>>): void {
   onTestFinished(() => void vi.unstubAllEnvs());
 }
 
-test('a server of a private authority is trusted only with its certificate in `ca`, and only under its own name', async () => {
-  const { authority, port, key } = await serve('IP:127.0.0.1');
-  const open = (ca?: string, host = '127.0.0.1') => openNotebook(`https://${host}:${port}`, { key: () => key, ca });
-  expect(await open(authority.pem).listKeys()).toHaveLength(1);
-  const untrusted = await failureOf(open().createExperiment());
-  expect(untrusted).toMatchObject({ failure: 'server', outcomeUnknown: false });
-  expect(untrusted.hint).toContain('`notebook.ca`');
-  expect(await failureOf(open(makeAuthority().pem).createExperiment())).toMatchObject({ outcomeUnknown: false });
-  const misnamed = await failureOf(open(authority.pem, 'localhost').createExperiment());
-  expect(misnamed.message).toMatch(/does not match certificate/);
-});
+withTls(
+  'a server of a private authority is trusted only with its certificate in `ca`, and only under its own name',
+  async () => {
+    const { authority, port, key } = await serve('IP:127.0.0.1');
+    const open = (ca?: string, host = '127.0.0.1') => openNotebook(`https://${host}:${port}`, { key: () => key, ca });
+    expect(await open(authority.pem).listKeys()).toHaveLength(1);
+    const untrusted = await failureOf(open().createExperiment());
+    expect(untrusted).toMatchObject({ failure: 'server', outcomeUnknown: false });
+    expect(untrusted.hint).toContain('`notebook.ca`');
+    expect(await failureOf(open(makeAuthority().pem).createExperiment())).toMatchObject({ outcomeUnknown: false });
+    const misnamed = await failureOf(open(authority.pem, 'localhost').createExperiment());
+    expect(misnamed.message).toMatch(/does not match certificate/);
+  },
+);
 
-test('NODE_TLS_REJECT_UNAUTHORIZED=0 does not make the notebook insecure', async () => {
+withTls('NODE_TLS_REJECT_UNAUTHORIZED=0 does not make the notebook insecure', async () => {
   setEnv({ NODE_TLS_REJECT_UNAUTHORIZED: '0' });
   const { port, control } = await serve('IP:127.0.0.1');
   expect(await failureOf(openNotebook(`https://127.0.0.1:${port}`).listKeys())).toMatchObject({ failure: 'server' });
   expect(control.requests()).toEqual([]);
 });
 
-test('requests go through a proxy, which sees neither the key nor the content', async () => {
+withTls('requests go through a proxy, which sees neither the key nor the content', async () => {
   const { authority, port, key, control } = await serve('DNS:notebook.test');
   const proxy = await serveProxy(port);
   setEnv({ HTTPS_PROXY: proxy.url.replace('//', '//user:pass%20word@') });
@@ -60,7 +65,7 @@ test('requests go through a proxy, which sees neither the key nor the content', 
   );
 });
 
-test('a notebook without TLS is reached through HTTP_PROXY', async () => {
+withTls('a notebook without TLS is reached through HTTP_PROXY', async () => {
   const { url, key } = await runSandbox(join(tempFolder(), 'notebook.db'));
   const proxy = await serveProxy(Number(new URL(url).port));
   setEnv({ http_proxy: proxy.url });
@@ -68,25 +73,28 @@ test('a notebook without TLS is reached through HTTP_PROXY', async () => {
   expect(proxy.seen).toMatchObject([{ target: 'notebook.test:80' }]);
 });
 
-test('with a proxy that refuses or does not answer, nothing was sent, and the message names the proxy without its password', async () => {
-  const refusing = await serveProxy(1, 407);
-  for (const [url, reason] of [
-    [refusing.url, /the proxy returned status 407$/],
-    ['http://127.0.0.1:1', /connection refused \(ECONNREFUSED\)$/],
-  ] as const) {
-    setEnv({ HTTPS_PROXY: url.replace('//', '//user:password@') });
-    const error = await failureOf(openNotebook('https://notebook.test').createExperiment());
-    expect(error).toMatchObject({ failure: 'server', outcomeUnknown: false });
-    expect(error.message).toMatch(reason);
-    expect(error.message).toContain(`through the proxy ${url}`);
-    expect(`${error.message} ${error.hint} ${error.stack}`).not.toContain('password');
-  }
-  // 100: the proxy says nothing more.
-  const silent = await serveProxy(1, 100);
-  setEnv({ HTTPS_PROXY: silent.url });
-  const late = await failureOf(openNotebook('https://notebook.test', { timeoutMs: 300 }).createExperiment());
-  expect(late).toMatchObject({ failure: 'server', outcomeUnknown: false });
-});
+withTls(
+  'with a proxy that refuses or does not answer, nothing was sent, and the message names the proxy without its password',
+  async () => {
+    const refusing = await serveProxy(1, 407);
+    for (const [url, reason] of [
+      [refusing.url, /the proxy returned status 407$/],
+      ['http://127.0.0.1:1', /connection refused \(ECONNREFUSED\)$/],
+    ] as const) {
+      setEnv({ HTTPS_PROXY: url.replace('//', '//user:password@') });
+      const error = await failureOf(openNotebook('https://notebook.test').createExperiment());
+      expect(error).toMatchObject({ failure: 'server', outcomeUnknown: false });
+      expect(error.message).toMatch(reason);
+      expect(error.message).toContain(`through the proxy ${url}`);
+      expect(`${error.message} ${error.hint} ${error.stack}`).not.toContain('password');
+    }
+    // 100: the proxy says nothing more.
+    const silent = await serveProxy(1, 100);
+    setEnv({ HTTPS_PROXY: silent.url });
+    const late = await failureOf(openNotebook('https://notebook.test', { timeoutMs: 300 }).createExperiment());
+    expect(late).toMatchObject({ failure: 'server', outcomeUnknown: false });
+  },
+);
 
 test.each<readonly [url: string, env: NodeJS.ProcessEnv, proxy: string | undefined]>([
   ['https://eln.example.org', {}, undefined],

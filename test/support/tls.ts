@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer as createHttpServer, type IncomingHttpHeaders } from 'node:http';
 import { type AddressInfo, connect, type Server, type Socket } from 'node:net';
@@ -6,6 +6,10 @@ import { join } from 'node:path';
 import { createServer as createTlsServer } from 'node:tls';
 import { onTestFinished } from 'vitest';
 import { tempFolder } from './temp-folder.js';
+
+/** For tests that need certificates; skipped without it. */
+export const HAS_OPENSSL = spawnSync('openssl', ['version']).status === 0;
+if (!HAS_OPENSSL) console.warn('skipping the tests of TLS: there is no openssl');
 
 /** A certificate authority, made by openssl. */
 export function makeAuthority(name = 'Lab authority') {

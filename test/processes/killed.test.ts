@@ -1,6 +1,6 @@
 import { test } from 'vitest';
+import { expectEachOnce, setUp, withOneFiled } from '../daemon/scene.js';
 import { startCrashing, startDaemon, weighing } from '../support/daemon-process.js';
-import { expectEachOnce, setUp, withOneFiled } from './scene.js';
 
 for (const write of [1, 2, 3]) {
   for (const fate of ['cutBefore', 'cutAfter'] as const) {

@@ -1,9 +1,9 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { allFiled, dropAll, expectEachOnce, setUp, withOneFiled } from '../daemon/scene.js';
 import { startDaemon, weighing } from '../support/daemon-process.js';
 import { until } from '../support/until.js';
-import { allFiled, dropAll, expectEachOnce, setUp, withOneFiled } from './scene.js';
 
 test('50 files become 50 experiments with 150 write requests, and a restart only reads the newest and the last', async () => {
   const scene = await setUp();
