@@ -68,7 +68,7 @@ describe('commands named anywhere', () => {
         .matchAll(/`([^`]+)`/g),
     ].map(([, span = '']) => span);
     const code = [...spans, ...blocks(page, 'sh'), ...blocks(page, 'console')].join('\n');
-    return [...code.matchAll(/(?<!-u )\blabfeed ([a-z][^\n|&>#<]*)/g)].map(([, words = '']) => ({
+    return [...code.matchAll(/(?<!-u |exec )\blabfeed ([a-z][^\n|&>#<]*)/g)].map(([, words = '']) => ({
       page,
       words,
     }));
