@@ -36,7 +36,7 @@ const LIST_SCRIPT = `setInterval(async () => {
   if (!response?.ok) return;
   const next = new DOMParser().parseFromString(await response.text(), 'text/html').querySelector('main');
   const main = document.querySelector('main');
-  // Who moves through the list with the keyboard stays where they are.
+  // Somebody moves through the list with the keyboard: the focus must stay.
   if (main.contains(document.activeElement)) return;
   if (next.innerHTML !== main.innerHTML) main.replaceWith(document.adoptNode(next));
 }, 5000);

@@ -9,7 +9,7 @@ import { createLog } from '../../src/log.js';
 import type { Notice } from '../../src/model.js';
 import { silentLog } from '../support/silent-log.js';
 import { tempFolder } from '../support/temp-folder.js';
-import { serveProxy } from '../support/tls.js';
+import { HAS_OPENSSL, makeAuthority, serveProxy, serveTls } from '../support/tls.js';
 import { until } from '../support/until.js';
 
 const never = new AbortController().signal;
@@ -53,6 +53,19 @@ describe('the webhook', () => {
     expect(bodies).toHaveLength(1);
     expect(proxy.seen).toMatchObject([{ target: 'chat.test:80' }]);
   });
+
+  test.skipIf(!HAS_OPENSSL)(
+    'gets nothing if its certificate is not trusted, whatever the environment says',
+    async () => {
+      const { url, bodies } = await receiver(200);
+      const port = await serveTls(url, makeAuthority().sign('IP:127.0.0.1'));
+      vi.stubEnv('NODE_TLS_REJECT_UNAUTHORIZED', '0');
+      onTestFinished(() => void vi.unstubAllEnvs());
+      const sent = createWebhook(`https://127.0.0.1:${port}/hook`)(NOTICE, never);
+      await expect(sent).rejects.toThrow('cannot reach the webhook');
+      expect(bodies).toEqual([]);
+    },
+  );
 
   test('receives one POST with JSON', async () => {
     const { bodies, url } = await receiver(204);

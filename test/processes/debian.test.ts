@@ -17,7 +17,14 @@ import { promisify } from 'node:util';
 import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { weighing } from '../support/daemon-process.js';
-import { bootDebian, buildPackage, CAN_INSTALL, installDebian, type Machine } from '../support/machine-with-systemd.js';
+import {
+  bootDebian,
+  buildPackage,
+  CAN_INSTALL,
+  installDebian,
+  type Machine,
+  serviceConfig,
+} from '../support/machine-with-systemd.js';
 import { runSandbox } from '../support/sandbox.js';
 import { tempFolder } from '../support/temp-folder.js';
 import { until } from '../support/until.js';
@@ -59,16 +66,7 @@ async function setUp(release: string) {
     filed: (runs: number): Promise<void> =>
       until(`${runs} runs in the notebook`, () => titles().length === runs, LONG_MS),
     configure: (...instruments: string[]): void =>
-      writeFileSync(
-        join(machine.etc, 'config.yaml'),
-        [
-          `notebook: { url: "${sandbox.url}", key: { credential: api-key } }`,
-          'status: false',
-          'instruments:',
-          ...instruments.map((name) => `  ${name}: { watch: /srv/${name}, ready: { quiet: 150ms } }`),
-          '',
-        ].join('\n'),
-      ),
+      writeFileSync(join(machine.etc, 'config.yaml'), serviceConfig(sandbox.url, instruments)),
   };
   return site;
 }
@@ -203,10 +201,10 @@ const as = (user: string, ...command: string[]): [string, ...string[]] => [
 async function keepsToItself({ machine, sandbox }: Site): Promise<void> {
   const { run } = machine;
   await succeeds(machine, 'useradd', '--system', '--user-group', '--groups', 'labfeed', 'member');
-  await succeeds(machine, 'useradd', '--system', '--user-group', 'stranger');
-  for (const user of ['labfeed', 'member', 'stranger'])
+  await succeeds(machine, 'useradd', '--system', '--user-group', 'outsider');
+  for (const user of ['labfeed', 'member', 'outsider'])
     expect((await run(...as(user, 'cat', '/etc/labfeed/api-key'))).output).toContain('Permission denied');
-  for (const user of ['member', 'stranger'])
+  for (const user of ['member', 'outsider'])
     expect((await run(...as(user, 'ls', '/var/lib/labfeed'))).output).toContain('Permission denied');
   expect((await run('grep', '-lr', sandbox.key, '/var/lib/labfeed', '/var/log', '/run/log')).output).toBe('');
   const pid = await machine.shows('MainPID');
@@ -234,7 +232,7 @@ async function keepsToItself({ machine, sandbox }: Site): Promise<void> {
   expect(written.split('\n').filter((path) => path !== '' && !path.includes('/systemd-private-'))).toEqual([]);
 }
 
-/** Root decides, members of the group look, strangers learn that they may not. */
+/** Root decides, members of the group look, others are refused. */
 async function obeysWhomItShould({ machine }: Site): Promise<void> {
   const labfeed = (...args: string[]) => machine.run('labfeed', ...args);
   const may = (user: string, ...args: string[]) => machine.run(...as(user, 'labfeed', ...args));
@@ -257,10 +255,10 @@ async function obeysWhomItShould({ machine }: Site): Promise<void> {
       output: expect.stringContaining("only root and the service's user may do this"),
     });
 
-  const refused = await may('stranger', 'status');
+  const refused = await may('outsider', 'status');
   expect(refused).toMatchObject({ status: 1, output: expect.stringContaining('permission denied') });
   expect(refused.output).not.toContain('no journal');
-  expect((await may('stranger', 'run')).output).toContain('permission denied');
+  expect((await may('outsider', 'run')).output).toContain('permission denied');
 }
 
 /** A daemon that hangs is restarted by the watchdog, and files what came meanwhile. */

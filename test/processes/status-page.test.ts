@@ -112,8 +112,8 @@ test('a decision on the page is carried out, or refused with a reason', async ()
     post(url, '/api/decide', JSON.stringify(request), 'application/json', cookie.split(';')[0]);
 
   // Every user of this machine can reach the port. Only who can read the login file may decide.
-  const stranger = await decide({ kind: 'retry', run: 2 });
-  expect(stranger).toMatchObject({ status: 403, json: { error: expect.stringContaining('labfeed status --login') } });
+  const anybody = await decide({ kind: 'retry', run: 2 });
+  expect(anybody).toMatchObject({ status: 403, json: { error: expect.stringContaining('labfeed status --login') } });
   expect(statSync(`${site.journal}.login`).mode & 0o777).toBe(0o600);
   const { stdout } = await labfeed(['status', '--login', '--config', site.config]);
   // The configured port is 0.

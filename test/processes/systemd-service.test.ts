@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { weighing } from '../support/daemon-process.js';
-import { bootMachine, CAN_BOOT } from '../support/machine-with-systemd.js';
+import { bootMachine, CAN_BOOT, serviceConfig } from '../support/machine-with-systemd.js';
 import { runSandbox } from '../support/sandbox.js';
 import { tempFolder } from '../support/temp-folder.js';
 import { until } from '../support/until.js';
@@ -22,16 +22,7 @@ async function setUp() {
   writeFileSync(join(etc, 'api-key'), `${sandbox.key}\n`, { mode: 0o600 });
   mkdirSync(join(srv, 'balance'));
   const configure = (instruments: readonly string[]): void =>
-    writeFileSync(
-      join(etc, 'config.yaml'),
-      [
-        `notebook: { url: "${sandbox.url}", key: { credential: api-key } }`,
-        'status: false',
-        'instruments:',
-        ...instruments.map((name) => `  ${name}: { watch: /srv/${name}, ready: { quiet: 150ms } }`),
-        '',
-      ].join('\n'),
-    );
+    writeFileSync(join(etc, 'config.yaml'), serviceConfig(sandbox.url, instruments));
   const drop = (instrument: string, n: number): void => writeFileSync(join(srv, instrument, `${n}.csv`), weighing(n));
   /** Of experiments with more than a provisional title. */
   const titles = (): string[] =>

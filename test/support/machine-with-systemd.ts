@@ -87,6 +87,16 @@ const MIRROR = spawnSync('apt-get', ['indextargets', '--format', '$(REPO_URI)', 
 /** Needs mmdebstrap, and a mirror to install from: the one of this machine. */
 export const CAN_INSTALL = CAN_BOOT && MIRROR && spawnSync('mmdebstrap', ['--version']).status === 0;
 
+/** A configuration of the service, with one folder in /srv for each instrument. */
+export const serviceConfig = (url: string, instruments: readonly string[]): string =>
+  [
+    `notebook: { url: "${url}", key: { credential: api-key } }`,
+    'status: false',
+    'instruments:',
+    ...instruments.map((name) => `  ${name}: { watch: /srv/${name}, ready: { quiet: 150ms } }`),
+    '',
+  ].join('\n');
+
 /** Units that belong to a machine with a console and a kernel of its own, and those that use the network. */
 const MASKED = [
   ...['getty.target', 'console-getty.service', 'apt-daily.timer', 'apt-daily-upgrade.timer'],

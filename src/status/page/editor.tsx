@@ -28,10 +28,12 @@ interface EditorProps {
   sample: File;
   preview: Preview | undefined;
   onChange: (draft: EditedMapping) => void;
+  /** Called with the hash of the file. What was typed meanwhile stays. */
+  onSaved: (hash: string) => void;
   onClose: () => void;
 }
 
-export function MappingEditor({ draft, sample, preview, onChange, onClose }: EditorProps) {
+export function MappingEditor({ draft, sample, preview, onChange, onSaved, onClose }: EditorProps) {
   const [outcome, setOutcome] = useState<DecisionAnswer>();
   const [isBusy, setBusy] = useState(false);
   const name = nameIn(draft.text);
@@ -42,7 +44,7 @@ export function MappingEditor({ draft, sample, preview, onChange, onClose }: Edi
       (error: Error): DecisionAnswer => ({ done: false, text: error.message }),
     );
     setOutcome(answer);
-    if (answer.done && name !== undefined) onChange(await openMapping(name, draft.text));
+    if (answer.done && name !== undefined) onSaved((await fetchInstrument(name)).hash);
     setBusy(false);
   }
   return (

@@ -87,6 +87,7 @@ export function TryFile({ state, dropped, isOver }: TryProps) {
             sample={shown.file}
             preview={shown.preview}
             onChange={setDraft}
+            onSaved={(hash) => setDraft((now) => now && { ...now, replaces: hash })}
             onClose={close}
           />
         )}
