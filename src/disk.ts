@@ -50,8 +50,8 @@ export interface OpenFile {
 const BIGINT = { bigint: true } as const;
 
 /**
- * On disks at once while the system has the answers in memory, since handing a call to another thread takes three times as
- * long as the call. From the first slow one on, with callbacks: each iteration of the event loop then handles many results.
+ * On local disks, calls are made at once while the system has the answers in memory: handing one to another thread takes
+ * three times as long. After the first slow call, the others use callbacks, so that the event loop is not blocked.
  */
 export function statAll(locations: readonly Location[]): Promise<(BigIntStats | Error)[]> {
   return new Promise((resolve) => {

@@ -3,7 +3,7 @@
  * Node modules or use Node globals while it is loaded.
  */
 
-/** `7`, `1,312`. A formatter of the system takes 5 MB. */
+/** `7`, `1,312`. Intl.NumberFormat would take 5 MB of memory. */
 export const formatCount = (n: number): string => String(n).replace(/\B(?=(\d{3})+$)/g, ',');
 
 /** `1 run`, `1,312 runs`. */

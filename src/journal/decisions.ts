@@ -340,8 +340,8 @@ function remap(run: RunRow, { source: { path } }: Facts): Decision {
 
 function refuseIgnore(run: RunRow, _: Facts, { undo }: RequestOf<'ignore'>): string | undefined {
   if (undo) {
-    // Lines that came meanwhile were set aside with it.
-    if (run.generation != null) return `${nameOf(run)} is of a file that keeps growing and cannot be put back`;
+    // Lines that were added meanwhile were set aside with it.
+    if (run.generation != null) return `${nameOf(run)} belongs to a file that keeps growing, so it cannot be put back`;
     // Without a failure, labfeed itself has set it aside: another run has its file.
     return run.parked === 'ignored' && run.failure !== null && run.refiledAs === null && !isErased(run)
       ? undefined

@@ -175,7 +175,7 @@ export function checkTemplates(sources: TemplateSources): readonly TemplateError
 
 /** Notebooks silently cut longer titles. */
 const MAX_TITLE_GRAPHEMES = 255;
-// Made when needed: it takes 5 MB.
+// Created only when needed: it takes 5 MB of memory.
 let segmenter: Intl.Segmenter | undefined;
 
 /** One line, not empty, with a visible "…" if it was cut. */

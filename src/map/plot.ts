@@ -492,10 +492,8 @@ function missingColumn(
 ): NoPlot {
   const column = wanted.find((name) => !tables.some((table) => has(table, name)));
   if (column === undefined) return { reason: `no table has all the columns ${joinWords(wanted.map(quote))}` };
-  const guess = nearest(
-    column,
-    tables.flatMap(({ columns }) => columns.map(({ name }) => name)),
-  );
+  const names = tables.flatMap(({ columns }) => columns.map(({ name }) => name));
+  const guess = nearest(column, names);
   const hint = guess === undefined ? '' : ` (did you mean ${quote(guess)}?)`;
   return { reason: `the file has no column ${quote(column)}${hint}`, column };
 }

@@ -151,7 +151,7 @@ function describeRuns({ jobs, searchedTo }: JobsAnswer, waiting: readonly Waitin
   const advice =
     search === undefined
       ? ''
-      : '. Copies, skipped files and the titles of old runs are not searched: labfeed why FILE.';
+      : '. Copies, skipped files and the titles of old runs are not searched. To find a file, run labfeed why FILE.';
   return `No ${kind}runs${rest}${advice}`;
 }
 
