@@ -51,7 +51,10 @@ inBrowser(
     // A mistake is named with its place, and is not saved.
     await text.pressSequentially('    delimeter: tab');
     await page.getByRole('heading', { name: 'The mapping has a mistake' }).waitFor();
-    expect(await page.locator('.result .reason').innerText()).toMatch(/^Line \d+, column \d+: .*delimeter/);
+    // The preview of what was typed before may still be shown.
+    const reason = page.locator('.result .reason', { hasText: 'delimeter' });
+    await reason.waitFor();
+    expect(await reason.innerText()).toMatch(/^Line \d+, column \d+: /);
     await page.getByRole('button', { name: 'Save scale' }).click();
     await page.getByRole('heading', { name: 'Not saved' }).waitFor();
     await text.fill((await text.inputValue()).replace(/ {4}delimeter: tab$/, ''));
