@@ -13,6 +13,7 @@ import { openFile } from '../parse/source.js';
 import { contentOf } from '../watch/identify.js';
 import { createMatcher } from '../watch/match.js';
 import { measureFile } from './formats.js';
+import { withLine } from './measure.js';
 
 export function addLearn(command: Command): void {
   command
@@ -196,17 +197,9 @@ const countNumbers = ({ tables }: FileRecord): number =>
 export async function measureSample(file: IdentifiedFile, signal?: AbortSignal) {
   const { path, size } = file;
   const source = { path, name: basename(path), size, content: contentOf(file) };
-  const { likely, doubts, ambiguity } = await measureFile(openFile(source, NO_MAPPING, signal));
-  // Other doubts already explain the ambiguity.
-  const explained = doubts.length > 0 || !ambiguity ? doubts : [explainAmbiguity(ambiguity)];
-  return { mapping: likely(), doubts: explained };
+  const { likely, doubts } = await measureFile(openFile(source, NO_MAPPING, signal));
+  return { mapping: likely(), doubts };
 }
-
-const explainAmbiguity = (error: FileError): string =>
-  [withLine(error), ...(error.hint === undefined ? [] : [error.hint])].join('; ');
-
-const withLine = ({ message, where }: FileError): string =>
-  where?.line === undefined ? message : `line ${where.line}: ${message}`;
 
 /** Folder names that say nothing about the instrument. */
 const GENERIC_FOLDER =

@@ -85,32 +85,41 @@ const MAX_TABLES = 500;
 export async function measureLines(source: LineSource, file: MeasureContext): Promise<Measured> {
   const { lines } = source;
   const { tables: found, headless, long } = await findLayout(lines, file.slice);
-  if (long) throw longRowError(long, file.refuse);
   if (found.length > MAX_TABLES) {
     throw file.refuse(`the file seems to have ${found.length} tables, more than ${MAX_TABLES}`, {
       hint: 'describe its tables, for example `parse: { table: { every: "/^Cycle (?<cycle>\\d+)/" } }`',
     });
   }
   const numbers = findNumberFormat(lines, found);
-  const { mapping: described, isList, record } = await describeReadable(found, source, numbers.likely, file);
+  const { record, failure, ...description } = await describeReadable(found, source, numbers.likely, file);
+  const { isList, isProse } = description;
   const missing = findNoValues(lines, found);
-  const mapping: ParseMapping = { ...described, ...(missing.length > 0 && { missing }) };
+  const mapping: ParseMapping = { ...description.mapping, ...(missing.length > 0 && { missing }) };
   const outside = outsideTables(found, lines);
   const dates = settleDates(withLineDate(findDates(record), record, outside), file.name);
+  const problem =
+    (long && longRowError(long, file.refuse)) ??
+    (headless && headlessError(headless, file.refuse)) ??
+    interruptedError(found, lines, file.refuse) ??
+    (isProse ? (failure ?? proseError(file.refuse)) : undefined) ??
+    (isList && !numbers.ambiguous ? twoColumnsError(outside, file.refuse) : undefined);
   return {
     mapping: dates.sure({ ...mapping, ...numbers.sure }),
     likely: () => dates.likely({ ...mapping, ...numbers.likely }),
-    doubts: [...dates.doubts, ...(numbers.ambiguous ? numberDoubts(numbers.ambiguous) : [])],
-    ambiguity:
-      (headless && headlessError(headless, file.refuse)) ??
-      interruptedError(found, lines, file.refuse) ??
-      (numbers.ambiguous
-        ? numberError(numbers.ambiguous, mapping, file.refuse)
-        : isList
-          ? twoColumnsError(outside, file.refuse)
-          : undefined),
+    doubts: [
+      ...dates.doubts,
+      ...(numbers.ambiguous ? numberDoubts(numbers.ambiguous) : []),
+      ...[problem ?? failure].flatMap((error) => (error ? [explainProblem(error)] : [])),
+    ],
+    ambiguity: problem ?? (numbers.ambiguous && numberError(numbers.ambiguous, mapping, file.refuse)),
   };
 }
+
+const explainProblem = (error: FileError): string =>
+  [withLine(error), ...(error.hint === undefined ? [] : [error.hint])].join('; ');
+
+export const withLine = ({ message, where }: FileError): string =>
+  where?.line === undefined ? message : `line ${where.line}: ${message}`;
 
 /** Lines in a table become blank. */
 const outsideTables = (found: readonly FoundTable[], lines: readonly Line[]): Line[] =>
@@ -127,28 +136,34 @@ function withLineDate(dates: FoundDates, { meta }: FileRecord, outside: readonly
 interface Description {
   readonly mapping: ParseMapping;
   readonly isList: boolean;
+  /** No table, and most lines are no facts. */
+  readonly isProse: boolean;
 }
 
-/** Describes as many tables as can be read with the resulting mapping; the smallest are left out first. */
+/**
+ * Describes as many tables as can be read with the resulting mapping. Leaves out those that cannot, or the smallest.
+ * `failure`: why a table was left out.
+ */
 async function describeReadable(
   found: readonly FoundTable[],
   source: LineSource,
   marks: MarksMapping,
   { read, refuse }: MeasureContext,
-): Promise<Description & { record: FileRecord }> {
+): Promise<Description & { record: FileRecord; failure: FileError | undefined }> {
   let left = [...found];
-  let firstError: FileError | undefined;
+  let failure: FileError | undefined;
   for (;;) {
-    const error = firstError;
-    const described = describeFile(left, source, error ? () => error : refuse);
+    const described = describeFile(left, source);
     try {
-      return { record: await read({ ...described.mapping, ...marks }), ...described };
+      return { record: await read({ ...described.mapping, ...marks }), failure, ...described };
     } catch (thrown) {
       if (!(thrown instanceof FileError)) throw thrown;
-      firstError ??= withMapping(thrown, described.mapping);
-      if (left.length === 0) throw firstError;
+      failure ??= left.length === 0 && described.isProse ? proseError(refuse) : withMapping(thrown, described.mapping);
+      if (left.length === 0) throw failure;
+      const at = source.lines.findIndex(({ number }) => number === thrown.where?.line);
+      const failed = left.find(({ from, to }) => at >= from && at <= to);
       const smallest = left.reduce((a, b) => (b.to - b.from < a.to - a.from ? b : a));
-      left = left.filter((table) => table !== smallest);
+      left = left.filter((table) => table !== (failed ?? smallest));
     }
   }
 }
@@ -156,7 +171,7 @@ async function describeReadable(
 /** Lines without a name are facts only near the top. */
 const UNNAMED_LINES = 60;
 
-function describeFile(found: readonly FoundTable[], source: LineSource, refuse: Refuse): Description {
+function describeFile(found: readonly FoundTable[], source: LineSource): Description {
   const { lines, delimiter, base } = source;
   const described = describeTables(found, source);
   const inTable = new Set(found.flatMap(({ from, to }) => lines.slice(from, to)));
@@ -164,7 +179,6 @@ function describeFile(found: readonly FoundTable[], source: LineSource, refuse: 
     lines.filter((line) => !inTable.has(line)),
     delimiter,
   );
-  if (described.length === 0) refuseProse(lines, pairs.read, refuse);
   const titles = new Set(described.flatMap((each) => usedTitles(each, described.length)));
   const top = lines.slice(0, Math.min(found[0]?.from ?? lines.length, UNNAMED_LINES));
   const isFree = (line: Line) => !inTable.has(line) && !pairs.read.has(line) && !titles.has(line);
@@ -177,7 +191,11 @@ function describeFile(found: readonly FoundTable[], source: LineSource, refuse: 
     ...(only && others.length === 0 && { table: only }),
     ...(others.length > 0 && { tables }),
   };
-  return { mapping, isList: delimiter !== undefined && pairs.separators.includes(delimiter) };
+  return {
+    mapping,
+    isList: delimiter !== undefined && pairs.separators.includes(delimiter),
+    isProse: described.length === 0 && isProse(lines, pairs.read),
+  };
 }
 
 /** Titles by which a table is found or named. Other titles are facts. */
@@ -316,13 +334,15 @@ function interruptedError(found: readonly FoundTable[], lines: readonly Line[], 
 }
 
 /** A few facts in a text that is mostly something else do not represent the file. */
-function refuseProse(lines: readonly Line[], read: ReadonlySet<Line>, refuse: Refuse): void {
+function isProse(lines: readonly Line[], read: ReadonlySet<Line>): boolean {
   const filled = lines.filter((line) => !isBlank(line) && !isRule(line)).length;
-  if (read.size * 5 >= filled * 3) return;
-  throw refuse('found no table and no list of facts in the file', {
+  return read.size * 5 < filled * 3;
+}
+
+const proseError = (refuse: Refuse): FileError =>
+  refuse('found no table and no list of facts in the file', {
     hint: 'describe the file, for example `parse: { meta: { separator: ":" }, table: { after: "…" } }`',
   });
-}
 
 /** `a,b` above `x,1` can be a table or facts. As facts, its header would become one. */
 function twoColumnsError(lines: readonly Line[], refuse: Refuse): FileError | undefined {

@@ -226,17 +226,20 @@ export function binaryKind(bytes: Uint8Array): string | undefined {
   return SIGNATURES.find(([signature]) => start.startsWith(signature))?.[1];
 }
 
+/** What to do with a file that is not text. */
+export const NOT_READ = 'to file it without reading it: `parse: { format: none }`';
+
 /** Refuses known binary formats, and text with more than a few control characters. */
 function refuseBinary(bytes: Uint8Array, text: string, refuse: Refuse): void {
   const kind = binaryKind(bytes);
-  if (kind !== undefined) throw refuse(`the file is not text: it is ${kind}`, { isMismatch: true });
+  if (kind !== undefined) throw refuse(`the file is not text: it is ${kind}`, { hint: NOT_READ, isMismatch: true });
   const head = text.slice(0, HEAD_BYTES);
   let controls = 0;
   for (let at = 0; at < head.length; at++) if (isControl(head.charCodeAt(at))) controls++;
   if (controls < 3 || controls * 20 <= head.length) return;
   const utf16 = utf16WithoutMark(bytes.subarray(0, HEAD_BYTES));
   throw refuse('the file is not text', {
-    hint: utf16 && `if it is text, try \`encoding: ${utf16}\``,
+    hint: utf16 ? `if it is text, try \`encoding: ${utf16}\`` : NOT_READ,
     isMismatch: true,
   });
 }

@@ -132,11 +132,23 @@ test('a file counts as not read if the mapping loses one of its facts', async ()
 });
 
 test('if no sample can be measured, all reasons are reported', async () => {
-  const prose = sample('prose.txt', 'Dear diary\n');
+  const binary = sample('binary.spc', '\0\x01\x02\x03\0\0');
   const empty = sample('empty.txt', '\n\n');
-  const error = await learn(prose, empty).catch((thrown: unknown) => thrown);
+  const error = await learn(binary, empty).catch((thrown: unknown) => thrown);
   expect(error).toBeInstanceOf(FileError);
-  expect(String(error)).toMatch(/prose\.txt: .*[\s\S]*empty\.txt: the file is empty/);
+  expect((error as FileError).message).toContain('`parse: { format: none }`');
+  expect(String(error)).toMatch(/binary\.spc: the file is not text.*[\s\S]*empty\.txt: the file is empty/);
+});
+
+test.each([
+  ['prose', 'Serial: 12\nDear diary\nit rained\nall day\n', 'no list of facts', { Serial: 12 }],
+  ['a row with too many cells', 'Serial: 12\nMode: x\n\na,b,c\n1,2,3\n4,5,6\n7,8,9,9\n', 'has 4 cells', { Mode: 'x' }],
+])('a text file without a readable table still yields facts: %s', async (_, text, doubt, facts) => {
+  const { doubts, read: taken } = await learn(sample('a.txt', text));
+  expect(doubts).toContainEqual(expect.stringContaining(doubt));
+  expect(
+    Object.fromEntries([...(taken[0]?.record.meta ?? [])].map(([name, { value }]) => [name, value])),
+  ).toMatchObject(facts);
 });
 
 test('an instrument is named after its folder, or after the sample if the folder has a generic name', () => {

@@ -7,7 +7,7 @@ import { MAX_KEPT_CELLS } from '../extract/context.js';
 import { readLines } from '../extract/read-lines.js';
 import { readLabelled, readTree } from '../extract/read-tree.js';
 import type { Line } from '../lines.js';
-import { binaryKind, type OpenFile, readHead } from '../source.js';
+import { binaryKind, NOT_READ, type OpenFile, readHead } from '../source.js';
 import { looksLikeJson, readJson, readXml } from './documents.js';
 import { readJcamp } from './jcamp.js';
 import { delimitersIn, readRecords } from './records.js';
@@ -72,7 +72,7 @@ export async function formatOf(file: OpenFile): Promise<Format> {
     return recognised.format;
   }
   throw file.refuse(`the file is not text: it is ${recognised.unreadable}`, {
-    hint: 'to file it without reading it: `parse: { format: none }`',
+    hint: NOT_READ,
     isMismatch: true,
   });
 }
