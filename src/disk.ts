@@ -64,7 +64,8 @@ export function statAll(locations: readonly Location[]): Promise<(BigIntStats | 
       if (left === 0) resolve(results);
     };
     const onShares = new Map<Share, number[]>();
-    let untilMs = performance.now() + AT_ONCE_MS;
+    let beforeMs = performance.now();
+    let untilMs = beforeMs + AT_ONCE_MS;
     for (const [index, location] of locations.entries()) {
       const share = shareOf(location);
       if (share) {
@@ -72,10 +73,10 @@ export function statAll(locations: readonly Location[]): Promise<(BigIntStats | 
       } else if (untilMs === 0) {
         stat(location, BIGINT, (error, stats) => settle(index, error ?? stats));
       } else {
-        const before = performance.now();
         settle(index, statHere(location));
-        const after = performance.now();
-        if (after - before > SLOW_MS || after > untilMs) untilMs = 0;
+        const afterMs = performance.now();
+        if (afterMs - beforeMs > SLOW_MS || afterMs > untilMs) untilMs = 0;
+        beforeMs = afterMs;
       }
     }
     for (const [share, indexes] of onShares)

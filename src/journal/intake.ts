@@ -49,6 +49,8 @@ export function createIntakeJournal(store: Store) {
       // Within one transaction, the lookups of a batch cost half as much.
       db.run`BEGIN`;
       try {
+        const known = knownAlike(db, instrument, files);
+        if (known) return known === 'taken' ? files.filter(() => isRechecked(false)) : [];
         const near = readNear(db, instrument, files);
         return files.filter((file) => !isKnown(db, instrument, file, near.get(file.path), isRechecked));
       } finally {
@@ -197,6 +199,39 @@ const stampOf = ({ size, mtimeNs, inode }: StoredFile): string => `${size} ${mti
 /** Batches of fewer files are looked up one by one. */
 const MIN_NEAR = 50;
 
+/** The first and the last name. */
+function rangeOf(files: readonly StoredFile[]): { readonly first: string; readonly last: string } {
+  let first = files[0]?.path ?? '';
+  let last = first;
+  for (const { path } of files) {
+    if (path < first) first = path;
+    else if (path > last) last = path;
+  }
+  return { first, last };
+}
+
+/**
+ * Whether all of these files were taken, or none was, if they are exactly those known from the first name to the last
+ * and none has changed: so it is with most batches of a scan. One long text is compared, which takes a third of the time
+ * of reading rows. No path contains `//`.
+ */
+function knownAlike(
+  db: Connection,
+  instrument: string,
+  files: readonly StoredFile[],
+): 'taken' | 'not taken' | undefined {
+  if (files.length < MIN_NEAR) return undefined;
+  const { first, last } = rangeOf(files);
+  const known = db.row<{ text: string | null; taken: number | null }>`
+    SELECT group_concat(path || '//' || size || ' ' || mtime_ns || ' ' || inode || ' ' || ctime_ns, '//') AS text,
+      sum(verdict = 'taken') AS taken FROM (SELECT * FROM files WHERE instrument = ${instrument}
+      AND path BETWEEN ${first} AND ${last} LIMIT ${files.length + 1})`;
+  if (known?.text !== files.map((file) => `${file.path}//${stampOf(file)} ${file.ctimeNs}`).join('//'))
+    return undefined;
+  if (known.taken === files.length) return 'taken';
+  return known.taken === 0 ? 'not taken' : undefined;
+}
+
 /**
  * What is known of the names from the first to the last of these: a scan lists a folder in this order, and one read of
  * its rows costs a quarter of as many lookups. Empty if there are many more, such as those of files that were removed.
@@ -204,12 +239,7 @@ const MIN_NEAR = 50;
 function readNear(db: Connection, instrument: string, files: readonly StoredFile[]): ReadonlyMap<string, SeenFile> {
   const near = new Map<string, SeenFile>();
   if (files.length < MIN_NEAR) return near;
-  let first = files[0]?.path ?? '';
-  let last = first;
-  for (const { path } of files) {
-    if (path < first) first = path;
-    else if (path > last) last = path;
-  }
+  const { first, last } = rangeOf(files);
   const most = 2 * files.length;
   const rows = db.rows<SeenFile>`
     SELECT path, size || ' ' || mtime_ns || ' ' || inode AS stamp, CAST(ctime_ns AS TEXT) AS ctimeNs,
@@ -301,8 +331,11 @@ function countBacklog(db: Connection, instrument: string, existing: Backfill): B
   }
   return (
     db.row<Backlog>`
-      SELECT count(*) AS files, ifnull(sum(mtime_ns >= ${skipBeforeNs(existing)}), 0) AS toFile FROM files
-        WHERE instrument = ${instrument} AND verdict = 'backlog'` ?? { files: 0, toFile: 0 }
+      SELECT count(*) AS files, ifnull(sum(mtime_ns >= ${skipBeforeNs(existing)}), 0) AS toFile
+        FROM files INDEXED BY files_backlog WHERE instrument = ${instrument} AND verdict = 'backlog'` ?? {
+      files: 0,
+      toFile: 0,
+    }
   );
 }
 

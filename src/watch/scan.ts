@@ -24,6 +24,8 @@ export interface Candidate {
   readonly location: string | Buffer;
   /** Relative to the watched folder, with `/` as separator. */
   readonly relative: string;
+  /** Whether the matcher takes it, if that is known already. */
+  readonly isTaken?: boolean;
 }
 
 export interface Folder extends Candidate {
@@ -131,7 +133,7 @@ async function readSome(
   folders: Candidate[],
   max: number,
   enter: ListOptions['enter'],
-): Promise<{ readonly folder: Candidate; readonly entries: readonly FolderEntry[] | Error }[]> {
+): Promise<{ readonly folder: Candidate; readonly entries: readonly Listed[] | Error }[]> {
   const some = folders.splice(-max);
   const stats = enter ? await statAll(some.map(({ location }) => location)) : [];
   return Promise.all(
@@ -143,7 +145,7 @@ async function readFolder(
   folder: Candidate,
   stats: BigIntStats | Error | undefined,
   enter: ListOptions['enter'],
-): Promise<readonly FolderEntry[] | Error> {
+): Promise<readonly Listed[] | Error> {
   if (stats instanceof Error) return stats;
   try {
     if (stats && enter && !(await enter({ ...folder, id: folderIdentity(stats), mtimeNs: stats.mtimeNs }))) return [];
@@ -177,7 +179,8 @@ function sortEntry(
   }
   const location = locationOf(folder.location, entry);
   const path = typeof location === 'string' ? location : `${folder.path}/${entry.name}`;
-  (isFolder ? into.folders : into.candidates).push({ path, location, relative });
+  if (isFolder) into.folders.push({ path, location, relative });
+  else into.candidates.push(isFile ? { path, location, relative, isTaken: true } : { path, location, relative });
 }
 
 /** Stats each candidate once. Returns the files that `takes` accepts, all folders, and what has disappeared. */
@@ -195,8 +198,8 @@ export async function statCandidates(candidates: readonly Candidate[], takes: (r
       else unread.push(unreadOf(candidate.path, stats));
     } else if (stats.isDirectory()) {
       folders.push({ ...candidate, id: folderIdentity(stats) });
-    } else if (stats.isFile() && takes(candidate.relative)) {
-      files.push({ path: candidate.path, location: candidate.location, ...stampOf(stats) });
+    } else if (stats.isFile() && (candidate.isTaken ?? takes(candidate.relative))) {
+      files.push(Object.assign(stampOf(stats), { path: candidate.path, location: candidate.location }));
     }
   });
   return { files, folders, absent, unread };
@@ -216,16 +219,26 @@ interface Entry {
   readonly kind: 'file' | 'folder' | 'link' | 'other';
 }
 
-/** In the order of their names, in which the journal can be read fastest. A large folder has many: they are not copied. */
-const folderEntries = async (location: string | Buffer): Promise<FolderEntry[]> =>
-  (await entriesOf(location)).sort((a, b) => (a.name < b.name ? -1 : 1));
+/** Of most files only the name is kept: objects for all files of a large folder would make the heap grow. */
+type Listed = string | FolderEntry;
 
-function toEntry(entry: FolderEntry): Entry {
-  const { name } = entry;
-  if (typeof name === 'string') return { name, kind: kindOf(entry) };
+const listedName = (listed: Listed): string | Buffer => (typeof listed === 'string' ? listed : listed.name);
+
+/** In the order of their names, in which the journal can be read fastest. The list is changed in place. */
+async function folderEntries(location: string | Buffer): Promise<Listed[]> {
+  const entries: Listed[] = await entriesOf(location);
+  for (const [index, entry] of entries.entries())
+    if (typeof entry !== 'string' && typeof entry.name === 'string' && entry.isFile()) entries[index] = entry.name;
+  return entries.sort((a, b) => (listedName(a) < listedName(b) ? -1 : 1));
+}
+
+function toEntry(listed: Listed): Entry {
+  if (typeof listed === 'string') return { name: listed, kind: 'file' };
+  const { name } = listed;
+  if (typeof name === 'string') return { name, kind: kindOf(listed) };
   return isUtf8(name)
-    ? { name: name.toString(), kind: kindOf(entry) }
-    : { name: displayName(name), bytes: name, kind: kindOf(entry) };
+    ? { name: name.toString(), kind: kindOf(listed) }
+    : { name: displayName(name), bytes: name, kind: kindOf(listed) };
 }
 
 /** Below a folder whose location is bytes, all locations are bytes. */

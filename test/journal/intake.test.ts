@@ -62,6 +62,23 @@ test('in a batch of known files, those that are new or have changed are found', 
   expect(await unknown(BATCH, () => true)).toHaveLength(BATCH.length);
 });
 
+test('one changed file is found in a batch, in each attribute', async () => {
+  const { unknown } = await withTakenBatch();
+  for (const change of [{ size: 2 }, { mtimeNs: 6n }, { inode: 1n }, { ctimeNs: 8n }])
+    expect(await unknown(BATCH.map((file, n) => (n === 30 ? { ...file, ...change } : file)))).toEqual([
+      '/data/130.csv',
+    ]);
+});
+
+test('skipped files of a batch are not hashed again', async () => {
+  const { journal, unknown } = await withTakenBatch();
+  const skipped = BATCH.map((file) => ({ ...file, path: file.path.replace('/data', '/old') }));
+  await journal.intake.skip('balance', skipped);
+  expect(await unknown(skipped, () => true)).toEqual([]);
+  const mixed = [...BATCH, ...skipped];
+  expect(await unknown(mixed, () => true)).toEqual(BATCH.map(({ path }) => path));
+});
+
 test('a batch is found among many more files that are gone', async () => {
   const { journal, unknown } = await withTakenBatch();
   const gone = Array.from({ length: 500 }, (_, n) => fileAt(`/data/100.csv.${n}`));
