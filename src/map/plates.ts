@@ -42,4 +42,4 @@ export function plateOf({ columns, rows, count }: Pick<Table, 'columns' | 'rows'
 }
 
 /** `A01` as `A1`. */
-const normalise = (well: string): string => well.replace(WELL, '$1$2');
+const normalise = (well: string): string => (well[1] === '0' ? well.charAt(0) + well.slice(2) : well);
