@@ -22,6 +22,8 @@ const MODES: Readonly<Record<Permission, number>> = { read: 0o660, decide: 0o600
 
 /** Commands that run at the same time; more are refused. Each is a process of about 60 MB. */
 const MAX_COMMANDS = 8;
+/** For each of the two sockets; more are closed at once. */
+const MAX_CONNECTIONS = 32;
 
 /**
  * Runs commands for people who may not read the journal or the key of the service, as child processes with its user and
@@ -43,7 +45,7 @@ export function createCommandServer(config: string, log: Log, env = process.env)
         const child = startCommand(request, config, env);
         children.add(child);
         child.once('exit', () => children.delete(child));
-        return connect(child, socket);
+        return relay(child, socket);
       })
       .catch((error: unknown) => refuse(socket, `the request cannot be read: ${error}`));
   };
@@ -55,6 +57,7 @@ export function createCommandServer(config: string, log: Log, env = process.env)
         // Of a daemon that was killed: this one holds the journal, so no other runs.
         rmSync(path, { force: true });
         const server = createServer({ allowHalfOpen: true }, (socket) => answer(socket, permission));
+        server.maxConnections = MAX_CONNECTIONS;
         server.on('error', (error) =>
           log.error({ socket: path, reason: error.message }, 'commands cannot reach the daemon'),
         );
@@ -71,15 +74,21 @@ export function createCommandServer(config: string, log: Log, env = process.env)
 
 const NOT_PERMITTED = `only root and the service's user may do this\n  → sudo labfeed …`;
 
+/** How long a client may take to send its request, or to close the connection after the answer. */
+const CLIENT_MS = 5000;
+
 /** The first line. What follows is standard input. */
 function readRequest(socket: Socket): Promise<CommandRequest> {
   return new Promise((resolve, reject) => {
+    const deadline = setTimeout(() => reject(new Error('it did not arrive in time')), CLIENT_MS);
+    socket.once('close', () => clearTimeout(deadline));
     let text = Buffer.alloc(0);
     const read = (): void => {
       for (let part: Buffer | null = socket.read(); part !== null; part = socket.read()) {
         text = Buffer.concat([text, part]);
         const end = text.indexOf('\n');
         if (end < 0 && text.length < MAX_REQUEST_BYTES) continue;
+        clearTimeout(deadline);
         socket.off('readable', read);
         if (end >= 0 && end + 1 < text.length) socket.unshift(text.subarray(end + 1));
         const parsed = requestSchema.safeParse(parseJson(text.subarray(0, Math.max(end, 0)).toString()));
@@ -106,7 +115,11 @@ function startCommand({ args, debug, columns }: CommandRequest, config: string, 
 
 const HAS_SUBCOMMANDS = new Set(['keys', 'comments']);
 
-function connect(child: ChildProcess, socket: Socket): void {
+/** How long a client may leave the output of its command unread. */
+const MAX_UNREAD_MS = 60_000;
+
+/** Connects a command with its client. The command waits while the client does not read. */
+export function relay(child: ChildProcess, socket: Socket, maxUnreadMs = MAX_UNREAD_MS): void {
   socket.on('error', () => child.kill());
   socket.on('close', () => child.kill());
   const { stdin, stdout, stderr } = child;
@@ -114,8 +127,20 @@ function connect(child: ChildProcess, socket: Socket): void {
   // A command that does not read its input may end first.
   stdin.on('error', () => undefined);
   socket.pipe(stdin);
-  stdout.on('data', (content: Buffer) => socket.write(encodePart(PARTS.stdout, content)));
-  stderr.on('data', (content: Buffer) => socket.write(encodePart(PARTS.stderr, content)));
+  let unread: NodeJS.Timeout | undefined;
+  socket.on('close', () => clearTimeout(unread));
+  socket.on('drain', () => {
+    clearTimeout(unread);
+    for (const stream of [stdout, stderr]) stream.resume();
+  });
+  const forward = (kind: number) => (content: Buffer) => {
+    if (socket.write(encodePart(kind, content))) return;
+    for (const stream of [stdout, stderr]) stream.pause();
+    clearTimeout(unread);
+    unread = setTimeout(() => socket.destroy(), maxUnreadMs);
+  };
+  stdout.on('data', forward(PARTS.stdout));
+  stderr.on('data', forward(PARTS.stderr));
   child.on('error', (error) => refuse(socket, `the command cannot be started (${systemCode(error)})`));
   child.on('close', (status) => end(socket, status ?? 1));
 }
@@ -125,6 +150,10 @@ function refuse(socket: Socket, message: string): void {
   end(socket, 1);
 }
 
+/** The client closes the connection when it has the status. Until then, its input is discarded. */
 function end(socket: Socket, status: number): void {
   socket.end(encodePart(PARTS.exit, Buffer.of(status)));
+  socket.resume();
+  const deadline = setTimeout(() => socket.destroy(), CLIENT_MS);
+  socket.once('close', () => clearTimeout(deadline));
 }
