@@ -63,7 +63,9 @@ function checkTests({ name, run, tests, placeOf }: Instrument, config: string): 
     if (hasSeveral)
       return [{ ...problem, message: 'runs of several files cannot be tested here', hint: 'remove `tests`' }];
     if (pathInside(samples, file) !== undefined && !isIncluded(file, config)) return [];
-    return [{ ...problem, message: `the sample ${file} is not in ${samples}`, hint: 'write file: samples/NAME' }];
+    return [
+      { ...problem, message: `the sample ${file} is not in ${samples}`, hint: `write file: samples/${name}/NAME` },
+    ];
   });
 }
 

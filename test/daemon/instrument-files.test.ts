@@ -19,8 +19,8 @@ function site(include = 'include: instruments.d/*.yaml\n') {
   );
   let reloads = 0;
   const state = { problem: undefined as string | undefined };
-  const save = (text: string, replaces?: string) =>
-    saveInstrument({ text, replaces }, SAMPLE, {
+  const save = (text: string, replaces?: string, sample = SAMPLE) =>
+    saveInstrument({ text, replaces }, sample, {
       config,
       test: (instrument) => runGoldenTests([instrument], { clock: systemClock }),
       reload: async () => {
@@ -111,11 +111,25 @@ test('what is saved twice does not replace the one that was kept', async () => {
   expect(readFileSync(join(folder, 'instruments.d', 'scale.yaml.bak'), 'utf8')).toBe(first);
 });
 
-test('a test that passes is saved together with its sample', async () => {
+test('a test that passes is saved together with its sample, also one without a folder of its own', async () => {
   const { save, files } = site();
   const tests = '    tests: [{ file: samples/w1.csv, expect: { title: w1 (scale), readings: 1 } }]\n';
   expect(await save(mapping('scale', tests))).toMatchObject({ done: true });
   expect(files()).toEqual(['samples', 'samples/w1.csv', 'scale.yaml']);
+});
+
+test('two instruments have samples of the same name, and the test of each reads its own', async () => {
+  const { folder, save, files } = site();
+  const tests = (name: string, readings: number) =>
+    `    tests: [{ file: samples/${name}/w1.csv, expect: { readings: ${readings} } }]\n`;
+  expect(await save(mapping('scale', tests('scale', 1)))).toMatchObject({ done: true });
+  mkdirSync(join(folder, 'new'));
+  const other = { ...SAMPLE, content: Buffer.from('Sample,Weight (g)\nS1,1.5\nS2,1.6\n') };
+  const second = mapping('balance', tests('balance', 2)).replace('../data', '../new');
+  expect(await save(second, undefined, other)).toMatchObject({ done: true });
+  expect(files()).toContain('samples/scale/w1.csv');
+  expect(readFileSync(join(folder, 'instruments.d/samples/balance/w1.csv'))).toEqual(other.content);
+  expect(readFileSync(join(folder, 'instruments.d/samples/scale/w1.csv'))).toEqual(SAMPLE.content);
 });
 
 test('only files of instruments can be opened', () => {

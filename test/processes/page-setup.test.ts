@@ -66,7 +66,7 @@ inBrowser(
     await page.getByRole('heading', { name: 'Saved', exact: true }).waitFor();
     const saved = join(site.folder, 'instruments.d');
     expect(readFileSync(join(saved, 'scale.yaml'), 'utf8')).toContain('drift: hold');
-    expect(readFileSync(join(saved, 'samples', 'weighing-7.csv'), 'utf8')).toBe(weighing(7));
+    expect(readFileSync(join(saved, 'samples', 'scale', 'weighing-7.csv'), 'utf8')).toBe(weighing(7));
 
     // Used at once.
     site.drop('w8.csv', weighing(8), 'scale');

@@ -213,6 +213,10 @@ inBrowser('a dropped file shows the experiment it would become, and its mapping 
     'learnt from one file',
   ])
     expect(result).toContain(text);
+  // Screen readers announce the outcome, not all of the preview.
+  const announced = page.locator('.result').locator('[aria-live], [role="status"]');
+  expect((await announced.allInnerTexts()).filter(Boolean)).toEqual(['Preview of run-17.tsv']);
+  expect(await page.locator('[aria-live] .result').count()).toBe(0);
   await page.getByRole('button', { name: 'Copy mapping' }).click();
   await page.getByText('Copied').waitFor();
   expect(await page.evaluate(() => navigator.clipboard.readText())).toBe('instruments:\n  nanodrop: {}\n');

@@ -93,12 +93,15 @@ const TestResults = ({ tests }: Pick<Previewed, 'tests'>) => (
   </>
 );
 
-/** A test that expects what the preview shows. The sample is kept beside the mapping when it is saved. */
+/**
+ * A test that expects what the preview shows. The sample is kept beside the mapping when it is saved, in a folder of the
+ * instrument: another one may have a sample of the same name.
+ */
 function withTest(text: string, sample: string, { draft: { title, date }, tables }: Previewed): string {
   const readings = tables[0] ? `, readings: ${tables[0].count}` : '';
   const quote = JSON.stringify;
   const test = [
-    `      - file: ${quote(`samples/${sample}`)}`,
+    `      - file: ${quote(['samples', nameIn(text) ?? [], sample].flat().join('/'))}`,
     `        expect: { title: ${quote(title)}, date: ${quote(date)}${readings} }`,
   ].join('\n');
   const list = /^ {4}tests:[ ]*\n/m;

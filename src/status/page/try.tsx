@@ -91,8 +91,10 @@ export function TryFile({ state, dropped, isOver }: TryProps) {
             onClose={close}
           />
         )}
-        <div class="result" aria-live="polite">
-          {shown && <Result {...shown} onEdit={draft ? undefined : edit} />}
+        <div class="result">
+          {/* Screen readers announce this line only. */}
+          <div role="status">{shown && <Outcome {...shown} />}</div>
+          {shown?.preview && <Result file={shown.file} preview={shown.preview} onEdit={draft ? undefined : edit} />}
         </div>
       </div>
     </>
@@ -169,18 +171,16 @@ async function requestPreview(file: File, reading: Reading, signal: AbortSignal,
 
 type Edit = ((mapping: string) => void) | undefined;
 
-function Result({ file, preview, onEdit }: Shown & { onEdit: Edit }) {
-  if (!preview) return <p class="soft">Reading {file.name}…</p>;
-  if (preview.ok)
-    return (
-      <>
-        <h2>Preview of {file.name}</h2>
-        <ExperimentPreview preview={preview} onEdit={onEdit} />
-      </>
-    );
+function Outcome({ file: { name }, preview }: Shown) {
+  if (!preview) return <p class="soft">Reading {name}…</p>;
+  if (preview.ok) return <h2>Preview of {name}</h2>;
+  return <h2>{preview.isMistake ? 'The mapping has a mistake' : `${name} would not be filed`}</h2>;
+}
+
+function Result({ file, preview, onEdit }: Required<Shown> & { onEdit: Edit }) {
+  if (preview.ok) return <ExperimentPreview preview={preview} onEdit={onEdit} />;
   return (
     <>
-      <h2>{preview.isMistake ? 'The mapping has a mistake' : `${file.name} would not be filed`}</h2>
       <div class="panel item bad">
         <Reason reason={preview.reason} path={preview.isMistake ? 'mapping' : file.name} />
       </div>
