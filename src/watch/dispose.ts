@@ -214,7 +214,11 @@ export function chooseTarget(
   signal: AbortSignal,
 ) {
   return explaining(`read the files at ${display(target)}`, async () => {
-    for (let n = 1; n <= MAX_NUMBER; n++) {
+    const isUsed = async (n: number): Promise<boolean> => {
+      const to = numbered(target, n);
+      return taken.has(toText(to)) || (await statOf(to)) !== undefined;
+    };
+    for (let n = 1; n <= MAX_COMPARED; n++) {
       const to = numbered(target, n);
       if (taken.has(toText(to))) continue;
       const there = await statOf(to);
@@ -229,8 +233,23 @@ export function chooseTarget(
       const mayBe = isSingle && identity.split(':')[1] === String(there.size);
       if (mayBe && (await isAt(to, sha256, signal))) return { target: to, isThere: true };
     }
-    throw tooMany(display(target));
+    return { target: numbered(target, await firstFree(MAX_COMPARED, isUsed)), isThere: false };
   });
+}
+
+/** Some instruments give all their files one name: the content of so many files at the target is compared. */
+const MAX_COMPARED = 10;
+
+/** A free number above a used one, found in few steps although thousands may be used. */
+async function firstFree(start: number, isUsed: (n: number) => Promise<boolean>): Promise<number> {
+  let [used, free] = [start, 2 * start];
+  while (await isUsed(free)) [used, free] = [free, 2 * free];
+  while (free - used > 1) {
+    const middle = Math.floor((used + free) / 2);
+    if (await isUsed(middle)) used = middle;
+    else free = middle;
+  }
+  return free;
 }
 
 /** A folder of a server that is mounted twice has two devices. */

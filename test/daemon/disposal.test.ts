@@ -80,6 +80,18 @@ test.each([
   },
 );
 
+test('a free name is found in few steps among hundreds of files of one name', async () => {
+  const scene = await setUp();
+  mkdirSync(scene.done);
+  for (let n = 2; n <= 300; n++) writeFileSync(join(scene.done, `a (${n}).csv`), 'other');
+  writeFileSync(join(scene.done, 'a.csv'), 'other');
+  const seen = new Set<string>();
+  faults.meanwhile = (_, path) => seen.add(path);
+  await scene.act();
+  expect(await scene.movedTo()).toEqual([join(scene.done, 'a (301).csv')]);
+  expect([...seen].filter((path) => path.startsWith(join(scene.done, 'a'))).length).toBeLessThan(40);
+});
+
 test('a name that is taken at the target just before the move is not overwritten', async () => {
   const scene = await setUp();
   faults.meanwhile = (call, path) => {
