@@ -337,7 +337,7 @@ export async function handOver(
   context: Context,
 ): Promise<Appended> {
   const { instrument, journal, rawFiles, wakeDelivery, log } = context;
-  const { name, mapping, drift, parse } = instrument;
+  const { name, mapping, drift, parse, layout } = instrument;
   const upto = generation.offset + growth.bytes;
   const plots = await rawFiles?.beginPlots();
   try {
@@ -349,7 +349,7 @@ export async function handOver(
         ...{ instrument: name, file: own, copy: '', backlog: isBacklog, mapping },
         plot: plot && (await plots?.keep(own, plot)),
       };
-      const reading = { draft, omits: LATER, shaped: { shape, drift, kinds: parse?.length ?? 1 } };
+      const reading = { draft, omits: LATER, shaped: { shape, drift, kinds: parse?.length ?? 1, layout } };
       parts.push({ day, run, reading, rows, accumulated: accumulation });
     }
     const all = generation.lines + growth.lines;

@@ -69,6 +69,8 @@ export interface Value {
 export interface Column {
   readonly name: string;
   readonly unit?: string;
+  /** `name`: the file has none, and labfeed called it `column 3`. `column`: labfeed added it, as `Dose text`. */
+  readonly invented?: 'name' | 'column';
   /** Covers all rows; present if the table has more rows than are kept. */
   readonly summary?: ColumnSummary;
 }
@@ -94,14 +96,19 @@ export interface Table {
 
 /** A part of the file that is not in the record. Without lines: all of the file or sheet. */
 export interface Unread {
-  /** `left out`: by `skip`, `where`, `columns` or `area` of the mapping. `partly read`: some words of it are missing. */
-  readonly kind: 'unread' | 'partly read' | 'left out';
+  /**
+   * `left out`: by `skip`, `where`, `columns` or `area` of the mapping. `partly read`: some words of it are missing.
+   * `only facts`: lines that look like readings, but were read as facts, so that nothing of them is missing.
+   */
+  readonly kind: 'unread' | 'partly read' | 'left out' | 'only facts';
   /** The name of the file, if the run has several. */
   readonly file?: string;
   readonly sheet?: string;
   /** From 1; the lines of text, or of the sheet. */
   readonly from?: number;
   readonly to?: number;
+  /** How many of the lines look like readings. */
+  readonly readings?: number;
   /** Columns of a table, whose lines were read otherwise. */
   readonly table?: string;
   readonly columns?: readonly string[];
@@ -115,6 +122,8 @@ export interface FileRecord {
   readonly tables: readonly Table[];
   /** What the file has beside these. Empty only if all of it was read. */
   readonly unread: readonly Unread[];
+  /** The number of lines that tables have, with their headers. Absent if the file is not made of lines. */
+  readonly tableLines?: number;
   /** From the mapping, or measured. Dates that templates print are parsed with it, too. */
   readonly dates?: DateHabits;
 }
@@ -232,7 +241,12 @@ export const dialectOf = (keys: readonly Readonly<Record<string, unknown>>[]): D
 export interface Shape {
   readonly tables: readonly {
     readonly name: string;
-    readonly columns: readonly { readonly name: string; readonly unit?: string | undefined }[];
+    readonly columns: readonly {
+      readonly name: string;
+      readonly unit?: string | undefined;
+      /** Its name is from labfeed. */
+      readonly isInvented?: boolean | undefined;
+    }[];
   }[];
 }
 
@@ -241,7 +255,11 @@ type TableShape = Shape['tables'][number];
 export const shapeOf = ({ tables }: FileRecord): Shape => ({
   tables: tables.map(({ name, columns }) => ({
     name,
-    columns: columns.map(({ name, unit }) => ({ name, ...(unit !== undefined && { unit }) })),
+    columns: columns.map(({ name, unit, invented }) => ({
+      name,
+      ...(unit !== undefined && { unit }),
+      ...(invented && { isInvented: true }),
+    })),
   })),
 });
 
@@ -259,7 +277,9 @@ function columnChanges(before: TableShape, now: TableShape, ofTable: string): st
   const units = new Map(now.columns.map(({ name, unit }) => [name, unit]));
   const known = new Set(before.columns.map(({ name }) => name));
   const added = now.columns.map(({ name }) => name).filter((name) => !known.has(name));
-  return before.columns.flatMap(({ name, unit }) => {
+  return before.columns.flatMap(({ name, unit, isInvented }) => {
+    // The file has no such name, so it cannot have changed it.
+    if (isInvented) return [];
     if (!units.has(name)) {
       const renamed = nearest(name, added);
       const guess = renamed === undefined ? '' : ` (renamed to ${quote(renamed)}?)`;

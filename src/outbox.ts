@@ -238,6 +238,8 @@ export interface Shaped {
   readonly drift: 'warn' | 'hold' | 'off';
   /** How many shapes the instrument's files may have: one for each alternative of its mapping. */
   readonly kinds: number;
+  /** The part of the mapping that determines the shape. Shapes of different layouts cannot be compared. Default: all. */
+  readonly layout?: string;
 }
 
 export interface Drift {

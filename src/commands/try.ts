@@ -125,6 +125,7 @@ export const trialAsJson = (trial: Trial) => ({
     unread: trial.record.unread,
   },
   draft: { ...trial.draft, comments: markedComments(trial) },
+  warnings: trial.warnings,
   /** What the file has and the notebook will not. */
   omits: trial.omits,
   plot: plotAsJson(choosePlot(trial.record, trial.instrument.experiment?.plot)),
@@ -155,7 +156,8 @@ export function trialAsText(trial: Trial, asHtml: boolean): string {
     `title       ${terminalLine(draft.title)}`,
     `date        ${draft.date} (${DATE_FROM[dateFrom]})`,
     `tags        ${terminalLine(draft.tags.join(', '))}`,
-    ...trial.omits.map((text, index) => `${index === 0 ? 'omitted     ' : '            '}${terminalLine(text)}`),
+    ...listed('omitted', trial.omits),
+    ...listed('check', trial.warnings),
     `plot        ${terminalLine(plotLine(choosePlot(trial.record, instrument.experiment.plot)))}`,
     `body        ${size(draft.body)} of HTML`,
     indent(terminalText(asHtml ? draft.body : htmlToText(draft.body))),
@@ -169,6 +171,9 @@ export function trialAsText(trial: Trial, asHtml: boolean): string {
     ]),
   ].join('\n');
 }
+
+const listed = (label: string, texts: readonly string[]): string[] =>
+  texts.map((text, index) => `${(index === 0 ? label : '').padEnd(12)}${terminalLine(text)}`);
 
 const plotLine = (plot: PlotChoice): string =>
   isPlot(plot) ? [describePlot(plot), ...plot.notes].join('. ') : `none: ${plot.reason}`;

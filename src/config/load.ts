@@ -14,8 +14,10 @@ import { type ConfigPath, readYaml, type YamlFile } from './yaml.js';
 /** An instrument with its name, absolute paths, and the locations of its keys. */
 export interface Instrument extends InstrumentConfig {
   readonly name: string;
-  /** A hash of `parse`, `experiment`, `comments` and `links`. */
+  /** A hash of `parse`, `experiment`, `comments`, `links` and `unread`. */
   readonly mapping: string;
+  /** A hash of `parse` alone: what determines the tables and columns of the files. */
+  readonly layout: string;
   /** As it is in the YAML. */
   readonly written: object;
   /** Which files may be read. Absent for files that a person names. */
@@ -285,6 +287,7 @@ function toInstrument(
     ...config,
     name,
     mapping: fingerprint(written),
+    layout: hash([written.parse]),
     written,
     watch,
     access: { folder: watch, links, own },
@@ -297,12 +300,13 @@ function toInstrument(
 }
 
 /** A hash of the YAML, not of the validated values, which may contain functions. */
-function fingerprint({ parse, experiment, comments, links }: WrittenInstrument): string {
-  return createHash('sha256')
-    .update(JSON.stringify([parse, experiment, comments, ...(links === undefined ? [] : [links])]))
-    .digest('hex')
-    .slice(0, 16);
+function fingerprint({ parse, experiment, comments, links, unread }: WrittenInstrument): string {
+  const further = [...(links === undefined ? [] : [links]), ...(unread === undefined ? [] : [{ unread }])];
+  return hash([parse, experiment, comments, ...further]);
 }
+
+const hash = (parts: readonly unknown[]): string =>
+  createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 16);
 
 /** The files that match an `include` glob, relative to the including file, sorted by name. */
 function expandInclude(glob: string, from: string): string[] {

@@ -377,6 +377,12 @@ export const instrumentSchema = z
         .describe(
           'If columns or units differ from the previous run: warn, hold the run until `retry` accepts it, or do nothing.',
         ),
+      unread: z
+        .enum(['hold', 'warn'])
+        .optional()
+        .describe(
+          'If many lines that look like readings are in no table: hold (quarantine the run) or warn. Default: hold without `parse`, otherwise warn. `learn` writes hold.',
+        ),
       tests: z
         .array(testSchema)
         .default([])

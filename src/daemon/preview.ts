@@ -79,8 +79,8 @@ const instrumentFor = ({ name, instrument }: Sample, { instruments }: LoadedConf
 
 /** Without what cannot be sent to a thread, such as functions. */
 const plain = (instrument: Instrument): PreviewInstrument => {
-  const { name, parse, experiment, comments, watch, duplicates, written, tests } = instrument;
-  return { name, parse, experiment, comments, watch, duplicates, written, tests };
+  const { name, parse, unread, experiment, comments, watch, duplicates, written, tests } = instrument;
+  return { name, parse, unread, experiment, comments, watch, duplicates, written, tests };
 };
 
 const yamlOf = ({ name, written }: PreviewInstrument): string =>
@@ -92,7 +92,8 @@ export async function makePreview({ sample, instrument, nowMs }: PreviewTask): P
   const mapping = yamlOf(instrument);
   const file = asFile(sample, instrument.watch);
   return orRefusal(file, { mapping }, async () => {
-    return { mapping, doubts: [], ...(await resultOf(await tryFile(instrument, file, nowMs), instrument.tests)) };
+    const trial = await tryFile(instrument, file, nowMs);
+    return { mapping, doubts: trial.warnings, ...(await resultOf(trial, instrument.tests)) };
   });
 }
 

@@ -101,8 +101,8 @@ const errorOf = (answer: Answer): Error =>
   receiveError(('error' in answer && answer.error) || sendError('unexpected answer of the thread'));
 
 /** Without what cannot be sent, such as functions. */
-const plain = ({ name, parse, experiment, comments, access, attach }: MappingOptions): MappingOptions => ({
-  ...{ name, parse, experiment, comments, ...(access && { access }), ...(attach && { attach }) },
+const plain = ({ name, parse, unread, experiment, comments, access, attach }: MappingOptions): MappingOptions => ({
+  ...{ name, parse, unread, experiment, comments, ...(access && { access }), ...(attach && { attach }) },
 });
 
 /** `limits.seconds`: the longest of all the ways to read a file. */

@@ -462,4 +462,6 @@ export const MIGRATIONS: readonly string[] = [
   `,
   // Since when a file waits without a reason for people.
   'ALTER TABLE sources ADD COLUMN since INTEGER;',
+  // The part of the mapping that determines the columns; NULL in older rows. In `shapes`, `mapping` now has it, too.
+  'ALTER TABLE drifts ADD COLUMN layout TEXT;',
 ];

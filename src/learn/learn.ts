@@ -48,7 +48,14 @@ export async function learn(files: readonly IdentifiedFile[], nowMs: number, sig
     read: (file, parse) => createMapping(toInstrument(name, { watch, parse })).parse(file, signal),
   });
   const title = suggestTitle(choice.read.map(({ record }) => record));
-  const written = { watch, files: suggestFiles(watch, paths), parse: choice.mapping, experiment: { title } };
+  // Until a person has checked the mapping, readings that it does not read hold the run.
+  const written = {
+    watch,
+    files: suggestFiles(watch, paths),
+    parse: choice.mapping,
+    unread: 'hold' as const,
+    experiment: { title },
+  };
   const instrument = toInstrument(name, written);
   const doubts = [
     ...choice.doubts,
@@ -56,7 +63,7 @@ export async function learn(files: readonly IdentifiedFile[], nowMs: number, sig
       ({ file, reason }) =>
         `this mapping cannot read ${file.path}: ${reason}. If the file is from another instrument, learn its mapping separately`,
     ),
-    ...quarantinedSamples(instrument, choice, nowMs),
+    ...checkSamples(instrument, choice, nowMs),
     ...unmatchedSamples(instrument, paths),
     ...(files.length === 1 ? ['this mapping is based on one file. Add samples: labfeed learn FILE FILE…'] : []),
   ];
@@ -66,16 +73,16 @@ export async function learn(files: readonly IdentifiedFile[], nowMs: number, sig
 /** The instrument as the daemon would use it. */
 export function toInstrument(name: string, written: object): Instrument {
   const placeOf = () => ({ file: name });
-  return { ...instrumentSchema.parse(written), name, mapping: '', written, placeOf };
+  return { ...instrumentSchema.parse(written), name, mapping: '', layout: '', written, placeOf };
 }
 
-/** Files that can be read may still be quarantined, for example for an ambiguous date. */
-function quarantinedSamples(instrument: Instrument, { read }: Choice<IdentifiedFile>, nowMs: number): string[] {
+/** Files that can be read may still be quarantined, for example for an ambiguous date, or have lines that are not used. */
+function checkSamples(instrument: Instrument, { read }: Choice<IdentifiedFile>, nowMs: number): string[] {
   const mapping = createMapping(instrument);
   return read.flatMap(({ file, record }) => {
     try {
-      mapping.map(record, file, nowMs);
-      return [];
+      const { warnings } = mapping.map(record, file, nowMs);
+      return warnings.map((warning) => (read.length > 1 ? `${file.path}: ${warning}` : warning));
     } catch (error) {
       if (!(error instanceof FileError)) throw error;
       return [`this sample would be quarantined: ${explain(error)}`];
@@ -184,6 +191,8 @@ function findLoss(own: FileRecord, other: FileRecord): string | undefined {
   if (change !== undefined) return change;
   const table = own.tables.find(({ count }, n) => count !== other.tables[n]?.count);
   if (table) return `${JSON.stringify(table.name)} would have a different number of rows`;
+  const narrower = own.tables.find(({ columns }, n) => columns.length > (other.tables[n]?.columns.length ?? 0));
+  if (narrower) return `${JSON.stringify(narrower.name)} would have fewer columns`;
   const fact = [...own.meta.keys()].find((name) => !other.meta.has(name));
   if (fact !== undefined) return `the fact ${JSON.stringify(fact)} would be missing`;
   return countNumbers(other) < countNumbers(own) ? 'some numbers would be read as text' : undefined;

@@ -2,8 +2,8 @@ import { Drop } from 'liquidjs';
 import { FileError } from '../errors.js';
 import { originLine } from '../markers.js';
 import type { FileRecord, Value } from '../model.js';
-import { escapeHtml, formatCount, multiLine, plural, singleLine } from '../text.js';
-import { describeUnread, type Held } from './omissions.js';
+import { capitalize, escapeHtml, formatCount, multiLine, plural, singleLine } from '../text.js';
+import { describeUnread, type Held, warningsOf } from './omissions.js';
 import { type Plate, plateOf } from './plates.js';
 import { describeSource, type SourceFile } from './scope.js';
 import {
@@ -45,6 +45,7 @@ export function makeBody({ template, record, file, instrument, journal, allRowsI
   const label = singleLine(`${instrument} ${file.name}`);
   const unread = record.unread.filter(({ kind }) => kind === 'unread');
   const origin = [
+    ...warningsOf(record).map((warning) => `<p>${escapeHtml(capitalize(warning))}.</p>`),
     ...(unread.length === 0 ? [] : [`<p>Not read: ${escapeHtml(describeUnread(unread))}.</p>`]),
     `<p>Source: ${escapeHtml(describeSource(file))}</p>`,
     ...listParts(file),

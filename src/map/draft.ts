@@ -5,7 +5,7 @@ import type { Draft, ExtraField, Extras, FileRecord, Value } from '../model.js';
 import { escapeHtml, formatDay, singleLine } from '../text.js';
 import { makeBody } from './body.js';
 import { makeBrief, makeComments, makeNotes } from './comments.js';
-import { type Held, omissionsOf } from './omissions.js';
+import { type Held, omissionsOf, warningsOf } from './omissions.js';
 import {
   createInput,
   ROWS_LOCATION,
@@ -44,6 +44,8 @@ export interface Mapped {
   readonly dateFrom: DateOrigin;
   /** What the file has and the draft does not, as phrases. Empty only if the draft has all of it. */
   readonly omits: readonly string[];
+  /** What people should check, as phrases. */
+  readonly warnings: readonly string[];
   /** Where the plot belongs in the body, if there is one. */
   readonly plotAt: number;
   /** Of a growing file: whether the comments have all of the new readings. */
@@ -94,20 +96,22 @@ export function createMapper(options: MapperOptions): Mapper {
       const { holds, ...made } = makeBody({ template: template.text, record, file, instrument, journal, allRowsIn });
       return { ...made, omits: omissionsOf(record, [holds, template.holds, ...held]) };
     };
+    const warnings = warningsOf(record);
     const held = [made.holds, ...(made.isTemplate ? [comment.holds] : [])];
     if (part) {
       const { body, plotAt } = describe(part.isWhole ? made.allRowsIn : 'file', []);
       const extras = makeExtras(experiment, templates.fields, input, file);
       const texts = [...made.comments, ...makeNotes(part.notes, comments)];
       const draft = { title, date, body, tags, ...(extras && { extras }), comments: texts };
-      return { draft, dateFrom, omits: LATER, plotAt, hasAllRows: made.allRowsIn === 'comments' };
+      return { draft, dateFrom, omits: LATER, warnings, plotAt, hasAllRows: made.allRowsIn === 'comments' };
     }
     const { body, plotAt, omits } = describe(made.allRowsIn, held);
     const brief = attach === 'auto' ? makeBrief(made, sources) : undefined;
     const attached = brief && { ...describe('file', []), comments: [brief] };
     const extras = makeExtras(experiment, templates.fields, input, file);
     const optional = { ...(extras && { extras }), ...(attached && { attached }) };
-    return { draft: { title, date, body, tags, ...optional, comments: made.comments }, dateFrom, omits, plotAt };
+    const draft = { title, date, body, tags, ...optional, comments: made.comments };
+    return { draft, dateFrom, omits, warnings, plotAt };
   };
 }
 

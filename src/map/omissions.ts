@@ -26,6 +26,50 @@ export function omissionsOf(record: FileRecord, held: readonly Held[]): string[]
   ];
 }
 
+/** What people should check: lines that may be readings, and columns that have no name. */
+export function warningsOf(record: Pick<FileRecord, 'unread' | 'tables'>): string[] {
+  const unnamed = record.tables.flatMap(({ columns }) => columns.filter(({ invented }) => invented === 'name'));
+  return [
+    ...describeUnused(record),
+    ...(unnamed.length === 0
+      ? []
+      : [
+          `${plural(unnamed.length, 'column')} without a name in the file: ${listNames(unnamed.map(({ name }) => name))}`,
+        ]),
+  ];
+}
+
+const unusedOf = ({ unread }: Pick<FileRecord, 'unread'>): readonly Unread[] =>
+  unread.filter(({ kind, readings }) => readings !== undefined && kind !== 'left out');
+
+const countUnused = (unused: readonly Unread[]): number => unused.reduce((sum, { readings = 0 }) => sum + readings, 0);
+
+/** `12 lines that look like readings were not used: 88–99`. */
+function describeUnused(record: Pick<FileRecord, 'unread'>): string[] {
+  const unused = unusedOf(record);
+  const count = countUnused(unused);
+  if (count === 0) return [];
+  const what =
+    count === 1 ? '1 line that looks like a reading was' : `${formatCount(count)} lines that look like readings were`;
+  return [`${what} not used: ${describeUnread(unused).replace(/^lines? /, '')}`];
+}
+
+/** A file has a line or two of numbers that are no readings, and a remark in the entry is enough for a few of many. */
+const MIN_UNUSED = 3;
+const MAX_UNUSED_SHARE = 0.1;
+
+/** If so many lines were not used that the readings are probably incomplete: which. */
+export function findUnused(
+  record: FileRecord,
+): { readonly message: string; readonly line: number | undefined } | undefined {
+  const unused = unusedOf(record);
+  const count = countUnused(unused);
+  const [message] = describeUnused(record);
+  if (message === undefined || count < MIN_UNUSED) return undefined;
+  if (count <= MAX_UNUSED_SHARE * (count + (record.tableLines ?? 0))) return undefined;
+  return { message, line: unused[0]?.from };
+}
+
 const KINDS: readonly (readonly [Unread['kind'], string])[] = [
   ['unread', 'not read'],
   ['partly read', 'read only in part'],
@@ -34,7 +78,7 @@ const KINDS: readonly (readonly [Unread['kind'], string])[] = [
 
 /** `lines 4–5, 9; sheet "Notes"`. */
 export function describeUnread(unread: readonly Unread[]): string {
-  const groups = new Map<string, string[]>();
+  const groups = new Map<string, { from: number; to: number }[]>();
   const others: string[] = [];
   for (const { file, sheet, from, to, table, columns, what } of unread) {
     const place = [
@@ -46,13 +90,19 @@ export function describeUnread(unread: readonly Unread[]): string {
     else if (from === undefined || to === undefined) others.push(place.join(' of ') || 'the content of the file');
     else {
       const of = place.map((each) => ` of ${each}`).join('');
-      const range = from === to ? formatCount(from) : `${formatCount(from)}–${formatCount(to)}`;
-      groups.set(of, [...(groups.get(of) ?? []), range]);
+      const ranges = groups.get(of) ?? [];
+      groups.set(of, ranges);
+      const last = ranges.at(-1);
+      if (last && from === last.to + 1) last.to = to;
+      else ranges.push({ from, to });
     }
   }
-  const lines = [...groups].map(
-    ([of, ranges]) => `${isOne(ranges) ? 'line' : 'lines'} ${shorten(ranges, MAX_RANGES)}${of}`,
-  );
+  const lines = [...groups].map(([of, ranges]) => {
+    const shown = ranges.map(({ from, to }) =>
+      from === to ? formatCount(from) : `${formatCount(from)}–${formatCount(to)}`,
+    );
+    return `${isOne(shown) ? 'line' : 'lines'} ${shorten(shown, MAX_RANGES)}${of}`;
+  });
   return singleLine([...lines, ...shortenList(others)].join('; '));
 }
 

@@ -5,6 +5,7 @@ import { FileError, LabfeedError, type Problem } from '../errors.js';
 import { measureFile } from '../learn/formats.js';
 import { withMapping } from '../learn/measure.js';
 import { checkTemplates, createMapper, type Mapped, type NewPart } from '../map/draft.js';
+import { findUnused } from '../map/omissions.js';
 import { choosePlot, type PlotChoice } from '../map/plot.js';
 import type { SourceFile } from '../map/scope.js';
 import type { ReadDate } from '../map/templates.js';
@@ -33,7 +34,7 @@ type NewLines = Omit<NewPart, 'file'> & { readonly lines: string };
 
 /** What a mapping needs of an instrument: plain data, which can be sent to a thread. */
 export type MappingOptions = Pick<Instrument, 'name' | 'parse' | 'experiment' | 'comments' | 'access'> &
-  Partial<Pick<Instrument, 'attach'>>;
+  Partial<Pick<Instrument, 'attach' | 'unread'>>;
 
 /** Throws a TemplateError if `checkMapping` finds a problem. `journal`: its id, for the origin line. */
 export function createMapping(instrument: MappingOptions, journal?: string): Mapping {
@@ -59,6 +60,8 @@ export function createMapping(instrument: MappingOptions, journal?: string): Map
     map(record, file, nowMs, part) {
       dates = record.dates ?? {};
       try {
+        // The lines of a file that grows are taken as they come; the entry says which were not used.
+        if (!part) refuseUnused(record, file, instrument);
         const described = describeFile(file);
         if (!part) return map(record, described, nowMs);
         const { lines, ...rest } = part;
@@ -69,6 +72,16 @@ export function createMapping(instrument: MappingOptions, journal?: string): Map
     },
     choosePlot: (record) => choosePlot(record, instrument.experiment.plot),
   };
+}
+
+/** Nobody has checked how the file is read if there is no mapping, or if the mapping is as `learn` drafted it. */
+function refuseUnused(record: FileRecord, { path }: IdentifiedFile, { parse, unread }: MappingOptions): void {
+  const unused = (unread ?? (parse ? 'warn' : 'hold')) === 'hold' ? findUnused(record) : undefined;
+  if (!unused) return;
+  throw new FileError(unused.message, {
+    where: { file: path, ...(unused.line !== undefined && { line: unused.line }) },
+    hint: `${parse ? 'add a table for them to the mapping' : 'add a mapping that reads them (`labfeed learn` drafts one)'}; to file such runs without these lines: \`unread: warn\``,
+  });
 }
 
 /** Mistakes in an instrument's templates, with their locations in the configuration. */

@@ -125,9 +125,13 @@ export type EarlyReading = Reading & {
 };
 
 /** A file that does not fit its mapping is a result too: its run is quarantined with the reason. */
-export function toReading(read: ReadRun, { drift, parse }: Pick<Instrument, 'drift' | 'parse'>): EarlyReading {
+export function toReading(
+  read: ReadRun,
+  { drift, parse, layout }: Pick<Instrument, 'drift' | 'parse' | 'layout'>,
+): EarlyReading {
   const { sha256, isCopied, draft, omits, shape, plot, error } = read;
-  if (draft) return { sha256, isCopied, plot, draft, omits, shaped: { shape, drift, kinds: parse?.length ?? 1 } };
+  const shaped = shape && { shape, drift, kinds: parse?.length ?? 1, layout };
+  if (draft) return { sha256, isCopied, plot, draft, omits, shaped };
   const problem = receiveError(error);
   // A file that has changed, or cannot be read now, is tried again later.
   if (!(problem instanceof FileError)) throw problem;

@@ -151,6 +151,7 @@ function mergeRecords(main: FileRecord, others: readonly FileRecord[]): FileReco
     meta: new Map(records.flatMap(({ meta }) => [...meta].map(([name, value]) => [factName(name), value] as const))),
     tables: records.flatMap(({ tables }) => tables.map((table) => ({ ...table, name: tableName(table.name) }))),
     unread: records.flatMap(({ unread }) => unread),
+    tableLines: records.reduce((sum, { tableLines = 0 }) => sum + tableLines, 0),
     dates: { ...main.dates, known: datesIn(others, main.dates) },
   };
 }

@@ -323,10 +323,10 @@ const askSample = ({ ask, folder }: Answers, watch: string): Promise<Omit<Descri
       const path = [resolve(folder, answer), resolve(watch, answer)].find((one) => existsSync(one));
       const sample = await openSample(path ?? resolve(folder, answer));
       const { instrument, doubts } = await learn([sample], systemClock.now());
-      const { parse, experiment } = instrument;
+      const { parse, unread, experiment } = instrument;
       const isInside = pathInside(watch, sample.path) !== undefined;
       const files = suggestFiles(isInside ? watch : '/', [sample.path]);
-      const learned = { written: { watch, files, parse, experiment }, doubts, sample };
+      const learned = { written: { watch, files, parse, unread, experiment }, doubts, sample };
       // A sample that would be quarantined is a wrong answer.
       await preview({ name: 'instrument', ...learned });
       return learned;

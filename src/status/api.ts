@@ -141,7 +141,7 @@ export type Preview =
       readonly plot: { readonly svg: string; readonly description: string } | { readonly reason: string };
       /** YAML to copy: the instrument as it is written in a configuration. */
       readonly mapping: string;
-      /** What `learn` was not sure about. */
+      /** What `learn` was not sure about, and what people should check. */
       readonly doubts: readonly string[];
       readonly tables: readonly PreviewTable[];
       /** The tests of the mapping for this sample, by name, with what failed. */

@@ -26,11 +26,12 @@ async function setUp(): Promise<Scene> {
   const opened = await openTestJournal();
   return {
     ...opened,
-    add: (content, columns, { mapping = 'm1', drift = 'hold', kinds = 1 } = {}) =>
+    add: (content, columns, { mapping = 'm1', drift = 'hold', kinds = 1, layout = mapping } = {}) =>
       take(opened.journal, newRun(content, { mapping }), someDraft(content), {
         shape: shape(columns),
         drift,
         kinds,
+        layout,
       }),
   };
 }
@@ -120,6 +121,29 @@ test('a changed mapping starts with new shapes, and held runs are read again', a
   expect(await journal.outbox.load(2)).toMatchObject({ comments: [{ n: 1 }] });
   expect(rows('SELECT * FROM drifts')).toEqual([]);
   expect((await add('c', ['well'], { mapping: 'm2' }))?.drift).toMatchObject({ since: 2 });
+});
+
+test('if only a template changes, runs are compared with those before, and held ones stay held', async () => {
+  const { add, ask, rows } = await setUp();
+  const parse = { layout: 'p1' };
+  await add('a', OLD, parse);
+  expect(await add('b', NEW, { mapping: 'm2', ...parse })).toMatchObject({ outcome: 'held', drift: { since: 1 } });
+  expect(await add('b', NEW, { mapping: 'm3', ...parse })).toMatchObject({ run: 2, outcome: 'held' });
+  expect(await add('c', NEW, { mapping: 'm3', ...parse })).toMatchObject({ run: 3, outcome: 'held' });
+  expect(rows('SELECT run, layout FROM drifts')).toEqual([
+    { run: 2, layout: 'p1' },
+    { run: 3, layout: 'p1' },
+  ]);
+  expect((await ask({ kind: 'retry', run: 2 })).text).toContain('1 other run held for the same drift');
+  expect(await add('d', NEW, { mapping: 'm4', ...parse })).toMatchObject({ outcome: 'queued', drift: undefined });
+  expect(await add('e', OLD, { mapping: 'm4', ...parse })).toMatchObject({ outcome: 'held', drift: { since: 2 } });
+});
+
+test('the shapes of a journal that has only the mapping are still compared', async () => {
+  const { add, rows } = await setUp();
+  await add('a', OLD);
+  expect(rows('SELECT mapping FROM shapes')).toEqual([{ mapping: 'm1' }]);
+  expect(await add('b', NEW, { layout: 'p1' })).toMatchObject({ outcome: 'held', drift: { since: 1 } });
 });
 
 test('a held run that the new mapping cannot read is quarantined and needs no drift decision', async () => {

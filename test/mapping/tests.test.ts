@@ -20,6 +20,7 @@ const OUTCOME: Outcome = {
   },
   dateFrom: 'fact',
   omits: [],
+  warnings: [],
   plotAt: 0,
 };
 

@@ -33,7 +33,9 @@ export async function readLines(file: OpenFile, source: FileSource): Promise<Fil
   if (deferred.error) throw deferred.error;
   const tables = readers.map((table) => finishTableReader(table, facts));
   const late = readers.flatMap(({ finder }) => finder.late);
-  const record = { meta: facts.meta, tables, unread: finishUnread(facts.context.unread, source.sheets, late) };
+  const { unread } = facts.context;
+  const { tableLines } = unread;
+  const record = { meta: facts.meta, tables, unread: finishUnread(unread, source.sheets, late), tableLines };
   return requireContent(record, facts.context, 'if the file is a plain table: `table: {}`');
 }
 
@@ -71,8 +73,10 @@ async function scanWith(dates: DateOptions, file: OpenFile, source: FileSource) 
         const read = offerLine(finder, line, isClaimed);
         if (read.length > 0) texts = [...texts, ...read];
       }
-      if (isClaimed) context.unread.usedSheets.add(line.sheet ?? 0);
-      else if (!contents && use !== 'marker') judgeLine(context.unread, line, texts, use === 'skipped');
+      if (isClaimed) {
+        context.unread.usedSheets.add(line.sheet ?? 0);
+        context.unread.tableLines++;
+      } else if (!contents && use !== 'marker') judgeLine(context.unread, line, texts, use === 'skipped');
     }
     if (slice.isOver()) await slice.renew();
   }

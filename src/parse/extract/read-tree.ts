@@ -4,7 +4,7 @@ import type { FileRecord, Table, Value } from '../../model.js';
 import { lineFormat } from '../cells.js';
 import { joinTexts, type Line } from '../lines.js';
 import type { OpenFile } from '../source.js';
-import { createUniqueNames, namedColumn } from './columns.js';
+import { createUniqueNames, namedColumn, unnamedColumn } from './columns.js';
 import { type Context, type FileLayout, MAX_KEPT_CELLS } from './context.js';
 import { type Facts, type NamedFact, requireFact } from './facts.js';
 import { requireContent, scan } from './read-lines.js';
@@ -78,9 +78,10 @@ async function readTreeTable(name: string, options: TableOptions, reading: Readi
 interface TextColumn {
   readonly name: string;
   readonly unit: string | undefined;
+  readonly spec?: Where | undefined;
 }
 
-type Texts = TextColumn & { readonly spec: Where | undefined; readonly texts: readonly string[] };
+type Texts = TextColumn & { readonly texts: readonly string[] };
 
 /** One column, with its units in a column beside it if they differ between the rows. None for a computed axis. */
 function textColumns({ name, spec, cells }: FoundColumn, facts: Facts): Texts[] {
@@ -108,7 +109,11 @@ async function buildTable(
   const { slice } = context;
   // The columns are named already, by the mapping or the file.
   const table = openTable(name, { ...options, header: ['first'] }, [], context);
-  const own = columns.map((column, cell) => namedColumn(column.name, cell, column.unit));
+  const own = columns.map(({ name, unit, spec }, cell) => ({
+    ...namedColumn(name, cell, unit),
+    // An array has no names for its items.
+    isNamed: spec !== undefined || name !== unnamedColumn(cell).name,
+  }));
   let n = 0;
   for (const row of rows) {
     if (n === 0) beginBlock(table, own, [], row);

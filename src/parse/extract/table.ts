@@ -351,7 +351,8 @@ function assemble(name: string, rows: Rows, facts: Facts): Table {
       const own = describe(column, rows.options, kept < count, facts);
       const named = { value: (row: number) => column.values[row] ?? EMPTY, ...own, name: unique(own.name) };
       if (!column.hasTexts) return [named];
-      return [named, { name: unique(`${named.name} text`), value: (row) => textAt(column, row) }];
+      const name = unique(`${named.name} text`);
+      return [named, { name, invented: 'column', value: (row) => textAt(column, row) }];
     });
   const cells = Array.from({ length: kept }, () => new Array<Value>(columns.length).fill(EMPTY));
   // Column by column: with thousands of columns, going row by row takes several times as long.
@@ -367,7 +368,9 @@ function describe(column: ColumnValues, { units }: TableOptions, isCut: boolean,
   const own = plan.column ? splitUnit(plan.column.name, units, isNumber ?? true) : undefined;
   const unit = unitOf(facts, plan.spec) ?? plan.column?.unit ?? own?.unit ?? column.unit;
   const summary = isNumber && (isCut || column.summary) ? summaryOf(column).finish() : undefined;
-  return { name: plan.given ?? own?.name ?? '', ...(unit !== undefined && { unit }), ...(summary && { summary }) };
+  const name = plan.given ?? own?.name ?? '';
+  const invented = plan.given === undefined && plan.column?.isNamed === false ? { invented: 'name' as const } : {};
+  return { name, ...(unit !== undefined && { unit }), ...invented, ...(summary && { summary }) };
 }
 
 /** The text of a cell that has no value. */

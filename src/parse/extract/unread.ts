@@ -10,6 +10,9 @@ interface Range {
   readonly sheet: number;
   readonly from: number;
   to: number;
+  /** How many of the lines look like readings, and how many cells those have. */
+  readings: number;
+  readonly width: number;
 }
 
 /** The last of more ranges than this spans the rest of the file. */
@@ -17,28 +20,68 @@ const MAX_RANGES = 1000;
 
 export const openUnreadLines = () => ({
   ranges: [] as Range[],
+  /** How many unused lines that look like readings have a number of cells. */
+  widths: new Map<number, number>(),
+  tableLines: 0,
   /** The sheets that something was read from. */
   usedSheets: new Set<number>(),
   /** Columns that the mapping leaves out. */
   columns: [] as Unread[],
 });
 
-export function addUnread({ ranges }: Pick<UnreadLines, 'ranges'>, line: Line, kind: Unread['kind']): void {
+/** `width`: the number of cells of a line that looks like a reading. */
+export function addUnread({ ranges }: Pick<UnreadLines, 'ranges'>, line: Line, kind: Unread['kind'], width = 0): void {
   if (isBlank(line) || isRule(line)) return;
   const { sheet = 0, number: from } = line;
   // A quoted cell can span lines.
   const to = from + (line.text.includes('\n') ? line.text.split('\n').length - 1 : 0);
   const last = ranges.at(-1);
-  const isNext = last?.kind === kind && last.sheet === sheet && from <= last.to + 1 && from >= last.from;
-  if (last && (isNext || ranges.length >= MAX_RANGES)) last.to = Math.max(last.to, to);
-  else ranges.push({ kind, sheet, from, to });
+  const readings = width === 0 ? 0 : 1;
+  const isLike = last?.kind === kind && last.sheet === sheet && last.width === width;
+  const isNext = isLike && from <= last.to + 1 && from >= last.from;
+  if (last && (isNext || ranges.length >= MAX_RANGES)) {
+    last.to = Math.max(last.to, to);
+    last.readings += readings;
+  } else ranges.push({ kind, sheet, from, to, readings, width });
 }
 
 /** What became of a line that no table has: `texts` were read from it. */
 export function judgeLine(unread: UnreadLines, line: Line, texts: readonly string[], isSkipped: boolean): void {
   if (texts.length > 0) unread.usedSheets.add(line.sheet ?? 0);
-  if (texts.length === 0) addUnread(unread, line, isSkipped ? 'left out' : 'unread');
-  else if (!covers(line.text, texts)) addUnread(unread, line, 'partly read');
+  const width = readingWidth(line, texts.length > 0);
+  if (width > 0) unread.widths.set(width, (unread.widths.get(width) ?? 0) + 1);
+  if (texts.length === 0) addUnread(unread, line, isSkipped ? 'left out' : 'unread', width);
+  else if (!covers(line.text, texts)) addUnread(unread, line, 'partly read', width);
+  else if (width > 0) addUnread(unread, line, 'only facts', width);
+}
+
+const MAX_CELLS = 1000;
+const NUMBER = /^[<>~±]?\s*[+-]?(?:\d+(?:[.,' ]\d+)*|[.,]\d+)(?:e[+-]?\d+)?\s?%?$/i;
+/** Dates, times, and marks for no value stand beside numbers in rows, but alone they are no readings. */
+const NEUTRAL =
+  /^(?:\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}|[\d-]+T[\d:.]+\S*|\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?|[-*?]+|nan|n\/a|inf|ovrflw)$/i;
+/** What people compute from readings, below them or beside them. */
+const STATISTIC =
+  /^(?:mean|average|avg|median|min|max|minimum|maximum|s\.?d\.?|std\S*|stdev|cv|%?cv%?|rsd|%?rsd%?|sum|total|count|mittelwert|moyenne)\b/i;
+
+/**
+ * The number of cells of a line that looks like a reading: two or more numbers, which are most of its cells; 0 for any
+ * other line. A line that was read as a fact must also begin with a number, which is no name for a fact.
+ */
+function readingWidth({ text, cells }: Line, isFact: boolean): number {
+  if (!/\d/.test(text) && text !== '') return 0;
+  const filled = cells.filter((cell) => cell !== '');
+  const parts = filled.length > 1 ? filled : (filled[0] ?? '').split(/[\t;|]|,\s|\s+/, MAX_CELLS).filter(Boolean);
+  const [first = ''] = parts;
+  if (STATISTIC.test(first) || (isFact && !NUMBER.test(first))) return 0;
+  let numbers = 0;
+  let neutral = 0;
+  for (const part of parts.slice(0, MAX_CELLS)) {
+    if (NUMBER.test(part)) numbers++;
+    else if (NEUTRAL.test(part)) neutral++;
+  }
+  const isReading = numbers > 0 && 2 * (numbers + neutral) > parts.length && (parts.length > 1 || !isFact);
+  return isReading ? parts.length : 0;
 }
 
 /** `late`: lines that turned out to belong to a table after they were judged. */
@@ -46,28 +89,63 @@ export function finishUnread(unread: UnreadLines, sheets: readonly string[], lat
   const lateLines = new Set(late.map(({ sheet = 0, number }) => `${sheet} ${number}`));
   const ranges = unread.ranges.flatMap((range) => (lateLines.size === 0 ? [range] : without(range, lateLines)));
   const isWhole = (sheet: number) => sheets.length > 0 && !unread.usedSheets.has(sheet);
-  const whole = [...new Set(ranges.map(({ sheet }) => sheet))].filter(isWhole);
+  const joined = joinRanges(ranges.map((range) => ({ ...range, readings: countReadings(unread, range) })));
+  const whole = [...new Set(joined.map(({ sheet }) => sheet))].filter(isWhole);
+  const counted = (readings: number) => (readings > 0 ? { readings } : {});
   return [
-    ...ranges
+    ...joined
       .filter(({ sheet }) => !isWhole(sheet))
-      .sort((a, b) => a.sheet - b.sheet || a.from - b.from)
-      .map(({ kind, sheet, from, to }) => ({ kind, ...named(sheets[sheet]), from, to })),
-    ...whole.map((sheet) => ({ kind: 'unread' as const, ...named(sheets[sheet]) })),
+      .map(({ kind, sheet, from, to, readings }) => ({
+        kind,
+        ...named(sheets[sheet]),
+        from,
+        to,
+        ...counted(readings),
+      })),
+    ...whole.map((sheet) => ({
+      kind: 'unread' as const,
+      ...named(sheets[sheet]),
+      ...counted(joined.reduce((sum, range) => sum + (range.sheet === sheet ? range.readings : 0), 0)),
+    })),
     ...unread.columns,
   ];
 }
 
+/** Fewer lines of one width are no rows: most files have a line or two of numbers. */
+const MIN_ROWS = 3;
+const MIN_SINGLE_NUMBERS = 10;
+
+const countReadings = ({ widths }: UnreadLines, { width, readings }: Range): number =>
+  (widths.get(width) ?? 0) < (width === 1 ? MIN_SINGLE_NUMBERS : MIN_ROWS) ? 0 : readings;
+
+/** Sorted; neighbours that are alike are one range. */
+function joinRanges(ranges: readonly Range[]): Range[] {
+  const joined: Range[] = [];
+  for (const range of ranges.toSorted((a, b) => a.sheet - b.sheet || a.from - b.from)) {
+    const { kind, sheet, from, to, readings } = range;
+    // All of these lines were read.
+    if (kind === 'only facts' && readings === 0) continue;
+    const last = joined.at(-1);
+    const isLike = last?.kind === kind && last.sheet === sheet && last.readings > 0 === readings > 0;
+    if (isLike && from <= last.to + 1) {
+      last.to = Math.max(last.to, to);
+      last.readings += readings;
+    } else joined.push(range);
+  }
+  return joined;
+}
+
 const named = (sheet: string | undefined) => (sheet === undefined ? {} : { sheet });
 
-function without({ kind, sheet, from, to }: Range, lines: ReadonlySet<string>): Range[] {
+function without(range: Range, lines: ReadonlySet<string>): Range[] {
   const kept: Range[] = [];
-  for (let line = from; line <= to; line++) {
-    if (lines.has(`${sheet} ${line}`)) continue;
+  for (let line = range.from; line <= range.to; line++) {
+    if (lines.has(`${range.sheet} ${line}`)) continue;
     const last = kept.at(-1);
     if (last?.to === line - 1) last.to = line;
-    else kept.push({ kind, sheet, from: line, to: line });
+    else kept.push({ ...range, from: line, to: line });
   }
-  return kept;
+  return kept.map((part) => ({ ...part, readings: Math.min(range.readings, part.to - part.from + 1) }));
 }
 
 /** The lines of these values as ranges. */

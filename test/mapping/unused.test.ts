@@ -1,0 +1,117 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { trialAsJson, trialAsText } from '../../src/commands/try.js';
+import { makePreview } from '../../src/daemon/preview.js';
+import { learn, toInstrument, toYaml } from '../../src/learn/learn.js';
+import { tryFile } from '../../src/mapping/mapping.js';
+import { openSample } from '../../src/mapping/sample.js';
+import { changesBetween, shapeOf } from '../../src/model.js';
+import { tempFolder } from '../support/temp-folder.js';
+
+/** Lines that look like readings, but are in no table. */
+
+const TABLE = Array.from({ length: 6 }, (_, n) => `${n},${20 + n / 10}`).join('\n');
+const UNUSED = Array.from({ length: 4 }, (_, n) => `${n};${n + 0.5};${n + 0.25};0.${n}`).join('\n');
+const TEXT = `t,y\n${TABLE}\n\nSecond part\n${UNUSED}\n`;
+const MESSAGE = '4 lines that look like readings were not used: 10–13';
+/** A mapping that a person could write, and that does not read the second part. */
+const PARSE = { delimiter: ',', table: {} };
+
+async function sample(text: string, name = 'run.csv') {
+  const path = join(tempFolder(), name);
+  writeFileSync(path, text);
+  return openSample(path);
+}
+
+const attempt = async (text: string, written: object) =>
+  tryFile(toInstrument('scope', { watch: '/data', ...written }), await sample(text), Date.now());
+
+describe('lines that look like readings and are in no table', () => {
+  test('are counted, with the lines that tables have', async () => {
+    const { record } = await attempt(TEXT, { parse: PARSE });
+    expect(record).toMatchObject({ tableLines: 7 });
+    expect(record.unread).toEqual([
+      { kind: 'unread', from: 9, to: 9 },
+      { kind: 'unread', from: 10, to: 13, readings: 4 },
+    ]);
+  });
+
+  test('are counted if they were read as facts whose names are numbers', async () => {
+    const text = `t,y\n${TABLE}\n\n400\t0.1\n410\t0.2\n420\t0.3\nGain\t5\n`;
+    const { record, warnings, omits } = await attempt(text, { parse: { ...PARSE, meta: { separator: 'tab' } } });
+    expect(record.unread).toEqual([{ kind: 'only facts', from: 9, to: 11, readings: 3 }]);
+    expect(warnings).toEqual(['3 lines that look like readings were not used: 9–11']);
+    expect(omits).toEqual([]);
+  });
+
+  test('are named by `try`, in the entry and on the page', async () => {
+    const trial = await attempt(TEXT, { parse: PARSE });
+    expect(trialAsText(trial, false)).toContain(`\ncheck       ${MESSAGE}\n`);
+    expect(trialAsJson(trial)).toMatchObject({ warnings: [MESSAGE] });
+    expect(trial.draft.body).toContain(`<p>${MESSAGE}.</p>`);
+    const instrument = { ...toInstrument('scope', { watch: '/data', parse: PARSE }), placeOf: undefined };
+    const preview = await makePreview({
+      sample: { name: 'run.csv', content: Buffer.from(TEXT), modifiedMs: Date.now() },
+      instrument,
+      nowMs: Date.now(),
+    });
+    expect(preview).toMatchObject({ ok: true, doubts: [MESSAGE] });
+  });
+
+  test('quarantine a run that is read as drafted or without a mapping, unless they are few', async () => {
+    await expect(attempt(TEXT, { parse: PARSE, unread: 'hold' })).rejects.toMatchObject({
+      message: MESSAGE,
+      where: { line: 10 },
+      hint: expect.stringMatching(/add a table for them to the mapping; .*`unread: warn`/),
+    });
+    const few = `t,y\n${TABLE}\n${TABLE}\n${TABLE}\n${TABLE}\n${TABLE}\n${TABLE}\n\nSecond part\n${UNUSED}\n`;
+    expect((await attempt(few, { parse: PARSE, unread: 'hold' })).warnings).toHaveLength(1);
+    const two = `t,y\n1,2\n\nSecond part\n1;2;3\n4;5;6\n`;
+    expect((await attempt(two, { parse: PARSE, unread: 'hold' })).warnings).toEqual([]);
+  });
+
+  test('quarantine a run without a mapping, and not if a person decided to file it', async () => {
+    const text = `t,y\n${TABLE}\n\n1 2 3 4\n1 2 3 5 7\n2 3 4 5\nend of file\n2 3 4 6\n`;
+    await expect(attempt(text, {})).rejects.toMatchObject({
+      message: '3 lines that look like readings were not used: 9, 11, 13',
+      hint: expect.stringContaining('add a mapping that reads them'),
+    });
+    expect((await attempt(text, { unread: 'warn' })).warnings).toHaveLength(1);
+  });
+
+  test('are doubts of a draft, which holds such runs until a person changes it', async () => {
+    const short = `t,y\n${TABLE}\n${TABLE}\n${TABLE}\n${TABLE}\n${TABLE}\n${TABLE}\n`;
+    const file = await sample(`${short}\n1 2 3 4\n1 2 3 5 7\n2 3 4 5\nend of file\n2 3 4 6\n`);
+    const learned = await learn([file], Date.now());
+    expect(learned.instrument).toMatchObject({ unread: 'hold' });
+    const yaml = await toYaml(learned, [file.path]);
+    expect(yaml).toMatch(/# Unsure: \d lines that look like readings were not used: /);
+  });
+});
+
+test.each([
+  ['a note with numbers', 'Lamp 1 2 3 on\nSerial 5 7 8 9\n'],
+  ['statistics', 'Mean,1,2\nSD,0.1,0.2\nCV%,1,2\nMax,3,4\nMin,1,1\n'],
+  ['settings', 'Wavelengths\t260\t280\nGains\t1\t2\nTimes\t5\t6\nSlits\t1\t1\n'],
+  ['dates alone', 'Started 2026-03-04 10:20\nPaused 2026-03-04 10:30\nEnded 2026-03-04 10:40\n'],
+])('%s below the readings are no readings', async (_, footer) => {
+  const { record } = await attempt(`t,y\n${TABLE}\n\n${footer}`, {
+    parse: { ...PARSE, meta: { separator: 'tab' } },
+  });
+  expect(record.unread.some(({ readings }) => readings !== undefined)).toBe(false);
+});
+
+test('columns without a name are named, and those that labfeed invented do not count as drift', async () => {
+  const read = (text: string, table: object = { header: 'none' }) => attempt(text, { parse: { table } });
+  const before = await read('1,2,3\n4,5,6\n');
+  expect(before.warnings).toEqual(['3 columns without a name in the file: column 1, column 2, column 3']);
+  expect(before.draft.body).toContain('3 columns without a name in the file');
+  const now = await read('1,2\n4,5\n');
+  expect(changesBetween(shapeOf(before.record), shapeOf(now.record))).toEqual([]);
+  const texts = await read('t,y\n1,<2\n3,4\n', {});
+  expect(texts.record.tables[0]?.columns.map(({ name }) => name)).toEqual(['t', 'y', 'y text']);
+  const none = await read('t,y\n1,2\n3,4\n', {});
+  expect(changesBetween(shapeOf(texts.record), shapeOf(none.record))).toEqual([]);
+  expect(changesBetween(shapeOf(none.record), shapeOf(texts.record))).toEqual([]);
+});
