@@ -45,7 +45,9 @@ export async function beginBetween(
   const { journal, isOwn, isOthers, options, log } = context;
   const { header, headerEnd, instrument, path } = before;
   if (!header || headerEnd === 0) return [];
-  const since = moved?.mtimeNs ?? BigInt(before.lookedAt) * 1_000_000n;
+  const lookedNs = BigInt(before.lookedAt) * 1_000_000n;
+  // A share may have a clock of its own.
+  const since = moved && (!moved.isLocal || moved.mtimeNs > lookedNs) ? moved.mtimeNs : lookedNs;
   const begun: Generation[] = [];
   for (const sibling of (await siblingsOf(file)).reverse()) {
     if (sibling.mtimeNs <= since || sibling.inode === moved?.inode || !isRotationOf(sibling.path, path)) continue;

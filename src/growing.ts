@@ -18,7 +18,7 @@ import { beginBetween, findMoved, finish, finishRotated, followPlace } from './g
 import type { Generation, NewGeneration, OpenGeneration } from './journal/growing.js';
 import { splitLines } from './mapping/header.js';
 import type { DiskFile, FoundFile } from './model.js';
-import { continues, encodingOf, look, type Replacement, startOfLine } from './watch/growing.js';
+import { continues, encodingOf, look, type Replacement, readBlocks, startOfLine } from './watch/growing.js';
 import { FileBusyError } from './watch/identify.js';
 import { quietMsOf, statFile } from './watch/settle.js';
 
@@ -129,22 +129,13 @@ async function generationOf(file: DiskFile, context: Context): Promise<Generatio
   const { name } = instrument;
   const known = await journal.growing.at(name, file.path);
   if (known) return resume(known, context);
-  const alike = (await journal.growing.open(name)).filter((other) => mayBe(file, other));
-  for (const each of alike) {
-    const other = await loadGeneration(each, context);
-    if (!(await continues(file, other, options.guard))) continue;
-    if (await isStillAt(other, file)) {
-      log.warn({ file: file.path, of: other.path }, 'the file is a copy of one that is growing, skipping it');
-      await journal.intake.skip(name, [file]);
-      return undefined;
-    }
-    await report(
-      other,
-      `the file ${posix.basename(other.path)} was renamed to ${posix.basename(file.path)}`,
-      false,
-      context,
-    );
-    const moved: Generation = { ...other, place: file.path, state: 'rotated' };
+  const { moved, copied } = await findKnown(file, context);
+  if (copied) {
+    log.warn({ file: file.path, of: copied.path }, 'the file is a copy of one that is growing, skipping it');
+    await journal.intake.skip(name, [file]);
+    return undefined;
+  }
+  if (moved) {
     await journal.growing.save(moved);
     return moved;
   }
@@ -153,14 +144,43 @@ async function generationOf(file: DiskFile, context: Context): Promise<Generatio
   return journal.growing.begin({ ...(await startAt(file, offset, context)), base: 0, offset });
 }
 
-const mayBe = (file: DiskFile, { inode, path }: OpenGeneration): boolean =>
-  file.inode === inode ||
-  (posix.dirname(path) === posix.dirname(file.path) && posix.basename(file.path).startsWith(posix.parse(path).name));
+/** The generation whose lines this file has: it was moved here, or was copied and is still where it was. */
+async function findKnown(
+  file: DiskFile,
+  context: Context,
+): Promise<{ readonly moved?: Generation; readonly copied?: Generation }> {
+  const { instrument, journal, options } = context;
+  const { head } = await readBlocks(file, file.size, options);
+  for (const each of await journal.growing.alike(instrument.name, head)) {
+    if (!mayBe(file, each)) continue;
+    const other = await loadGeneration(each, context);
+    if (!(await continues(file, other, options.guard))) continue;
+    if (await isStillAt(other, file, context)) return { copied: other };
+    const isClosed = other.state === 'closed';
+    if (!isClosed)
+      await report(
+        other,
+        `the file ${posix.basename(other.path)} was renamed to ${posix.basename(file.path)}`,
+        false,
+        context,
+      );
+    return { moved: { ...other, place: file.path, state: isClosed ? 'closed' : 'rotated' } };
+  }
+  return {};
+}
+
+/** One that was read to its end is another file if it has been written to since. */
+const mayBe = (file: DiskFile, { inode, path, state, lookedAt }: OpenGeneration): boolean =>
+  (state !== 'closed' || file.mtimeNs <= BigInt(lookedAt) * 1_000_000n) &&
+  (file.inode === inode ||
+    (posix.dirname(path) === posix.dirname(file.path) && posix.basename(file.path).startsWith(posix.parse(path).name)));
 
 /** Whether the file that was followed still is where it was. */
-async function isStillAt({ path, place, inode, offset }: Generation, file: DiskFile): Promise<boolean> {
-  const now = await statFile({ ...file, path: place ?? path, location: place ?? path });
-  return typeof now === 'object' && now.inode === inode && now.size >= offset;
+async function isStillAt(generation: Generation, file: DiskFile, { options }: Context): Promise<boolean> {
+  const { path, place = path, inode } = generation;
+  if (place === file.path) return false;
+  const now = await statFile({ ...file, path: place, location: place });
+  return typeof now === 'object' && now.inode === inode && (await continues(now, generation, options.guard));
 }
 
 const HOW: Readonly<Record<Replacement, string>> = {
@@ -200,7 +220,9 @@ async function replace(
     ...(moved ? { state: 'rotated', place: moved.path } : { state: 'closed' }),
     ...{ low: undefined, unfinished: 0, note: `it ${HOW[how]}${lost}` },
   };
-  const begun = await journal.growing.replace(ended, await successor(generation, file, from, context));
+  const { moved: other } = from === 0 ? await findKnown(file, context) : {};
+  if (other) await journal.growing.save(ended, other);
+  const begun = other ?? (await journal.growing.replace(ended, await successor(generation, file, from, context)));
   if (moved) await finish(ended, context);
   for (const each of between) await finish(each, context);
   return begun;

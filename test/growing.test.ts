@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import {
   copyFileSync,
+  existsSync,
   linkSync,
   readdirSync,
   readFileSync,
@@ -150,6 +151,54 @@ test('logs that are rotated on and on, under names that match the globs, are fil
     [1, 2],
     [11, 12, 13],
     [21, 22],
+  ]);
+});
+
+/** Numbered rotation: `.3` becomes `.4`, and so on. */
+function rotate(path: string, how: 'rename' | 'copytruncate'): void {
+  for (const n of [3, 2, 1]) if (existsSync(`${path}.${n}`)) renameSync(`${path}.${n}`, `${path}.${n + 1}`);
+  if (how === 'rename') renameSync(path, `${path}.1`);
+  else {
+    copyFileSync(path, `${path}.1`);
+    truncateSync(path, 0);
+  }
+}
+
+test.each(
+  (['rename', 'copytruncate'] as const).flatMap((how) =>
+    [
+      [0, 1, 2, 3, 4],
+      [4, 3, 2, 1, 0],
+      [2, 0, 4, 1, 3],
+    ].map((order) => ({ how, order })),
+  ),
+)('logs with numbers that all match the globs are filed once: $how, looked at as $order', async ({ how, order }) => {
+  const scene = setUp();
+  const places = ['', '.1', '.2', '.3', '.4'].map((end) => scene.path + end);
+  for (const [n, place] of places.slice(0, 4).entries()) scene.append(HEADER + lines(10 * n + 1, 10 * n + 3), place);
+  for (const place of places.slice(0, 4)) await scene.look(place);
+  expect(await scene.runs()).toEqual([1, 2, 3, 4]);
+  for (let round = 0; round < 2; round++) {
+    scene.clock.advance(700_000);
+    scene.append(at(4 + round));
+    scene.clock.advance(1000);
+    rmSync(`${scene.path}.4`, { force: true });
+    rotate(scene.path, how);
+    scene.append(HEADER + lines(50 + round, 50 + round));
+    for (let times = 0; times < 2; times++) {
+      for (const n of order) await scene.look(places[n]);
+      scene.clock.advance(700_000);
+      await scene.finish();
+      await scene.finish();
+    }
+  }
+  expect(await Promise.all((await scene.runs()).map(async (run) => values(await scene.comments(run))))).toEqual([
+    [1, 2, 3, 4],
+    [11, 12, 13],
+    [21, 22, 23],
+    [31, 32, 33],
+    [50, 5],
+    [51],
   ]);
 });
 

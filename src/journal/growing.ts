@@ -77,6 +77,17 @@ export function createGrowingJournal(store: Store) {
             FROM growing WHERE instrument = ${instrument} AND state <> 'closed' ORDER BY id DESC LIMIT ${MAX_OPEN} + 0`,
       );
     },
+    /** Those that began with these bytes, or with fewer of them, and have lines beyond their header. */
+    async alike(instrument: string, head: Uint8Array): Promise<OpenGeneration[]> {
+      store.flush();
+      return parseRows(
+        openRow,
+        db.rows`
+          SELECT id, path, place, state, CAST(inode AS TEXT) AS inode, looked_at AS lookedAt, grown_at AS grownAt
+            FROM growing WHERE instrument = ${instrument} AND offset > base + header_end
+            AND head = substr(${head}, 1, length(head)) ORDER BY state = 'closed', id DESC LIMIT ${MAX_OPEN} + 0`,
+      );
+    },
     /** Where lines begin that were in the file when it was skipped as part of the backlog; 0 if this one was not. */
     skippedSize: async (instrument: string, { path, size, inode }: DiskFile) =>
       db.value<number>`
@@ -109,7 +120,10 @@ export function createGrowingJournal(store: Store) {
             UPDATE growing SET path = ${erasedPath(row.instrument, row.path)}, place = NULL, state = 'closed', head = x'',
               tail = x'', header = NULL, note = NULL WHERE id = ${id}`;
       }),
-    save: (generation: Generation) => commit(() => void save(db, generation)),
+    save: (...generations: readonly Generation[]) =>
+      commit(() => {
+        for (const generation of generations) save(db, generation);
+      }),
     /** Not awaited: after a crash, the outbox tells how far its lines were taken. */
     saveLater: (generation: Generation): void => store.writeLater(() => void save(db, generation)),
   };
