@@ -51,8 +51,9 @@ export async function beginBetween(
   const begun: Generation[] = [];
   for (const sibling of (await siblingsOf(file)).reverse()) {
     if (sibling.mtimeNs <= since || sibling.inode === moved?.inode || !isRotationOf(sibling.path, path)) continue;
-    if (isOwn(sibling.path) || isOthers(sibling.path) || (await journal.growing.at(instrument, sibling.path))) continue;
+    if (isOwn(sibling.path) || isOthers(sibling.path)) continue;
     try {
+      if (await isKnown(sibling, context)) continue;
       const { head } = await readBlocks(sibling, headerEnd, options);
       if (!Buffer.from(header.subarray(0, headerEnd)).equals(head)) {
         log.warn({ file: sibling.path }, 'a file beside one that was rotated has another header: it is not read');
@@ -70,6 +71,15 @@ export async function beginBetween(
     }
   }
   return begun;
+}
+
+/** Whether the lines of this file were taken before. Its name says nothing: numbered logs are renamed at each rotation. */
+async function isKnown(file: DiskFile, context: Context): Promise<boolean> {
+  const { instrument, journal, options } = context;
+  const { head } = await readBlocks(file, file.size, options);
+  for (const each of await journal.growing.alike(instrument.name, head))
+    if (await continues(file, await loadGeneration(each, context), options.guard)) return true;
+  return false;
 }
 
 const NO_FILE = { size: 0, mtimeNs: 0n, inode: 0n };

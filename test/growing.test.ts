@@ -202,6 +202,37 @@ test.each(
   ]);
 });
 
+test.each(['rename', 'copytruncate'] as const)(
+  'after two numbered rotations between two looks, the log in between is filed: %s',
+  async (how) => {
+    const scene = setUp();
+    scene.append(HEADER + lines(1, 3));
+    await scene.look();
+    for (const n of [1, 2]) {
+      scene.clock.advance(700_000);
+      rotate(scene.path, how);
+      scene.append(HEADER + lines(10 * n + 1, 10 * n + 3));
+      await scene.look();
+      scene.clock.advance(700_000);
+      await scene.finish();
+      await scene.finish();
+    }
+    scene.restart();
+    for (const n of [3, 4]) {
+      scene.clock.advance(700_000);
+      rotate(scene.path, how);
+      scene.append(HEADER + lines(10 * n + 1, 10 * n + 3));
+    }
+    scene.clock.advance(1000);
+    await scene.look();
+    await scene.finish();
+    const filed = await Promise.all((await scene.runs()).map(async (run) => values(await scene.comments(run))));
+    expect(filed.toSorted((a, b) => (a[0] ?? 0) - (b[0] ?? 0))).toEqual(
+      [0, 1, 2, 3, 4].map((n) => [1, 2, 3].map((value) => 10 * n + value)),
+    );
+  },
+);
+
 test.each([
   ['UTF-8', (text: string) => Buffer.from(text)],
   ['UTF-16', (text: string) => Buffer.concat([Buffer.from([0xff, 0xfe]), Buffer.from(text, 'utf16le')])],
