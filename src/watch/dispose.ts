@@ -123,8 +123,12 @@ export function hide({ path, location, aside }: FiledFile, twin: Buffer | undefi
 }
 
 /** Throws if the file cannot be renamed: it would be copied for nothing. */
-export const requireRemovable = ({ path, location }: FiledFile): Promise<void> =>
-  explaining(`rename ${path}`, () => change('access', folderOf(location), constants.W_OK | constants.X_OK));
+export const requireRemovable = ({ path, location, aside }: FiledFile): Promise<void> =>
+  explaining(`rename ${path}`, async () => {
+    await change('access', folderOf(location), constants.W_OK | constants.X_OK);
+    // Its private name may be too long.
+    await statOf(aside);
+  });
 
 /** Throws if a folder between the watched one and the file is a link: that could lead to a file from elsewhere. */
 export function refuseLinkedFolders({ path, location }: FiledFile, watch: Buffer): Promise<void> {

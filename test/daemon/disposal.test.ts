@@ -468,6 +468,7 @@ test('a file whose private name would be too long stays, and is tried again only
   const scene = await setUp({ files: { [name]: 'filed' } });
   await scene.act();
   expect([scene.inData(), await scene.outcomes()]).toEqual([[name], [expect.stringContaining('its name is too long')]]);
+  expect(scene.inDone()).toEqual([]);
   scene.wait(86_300_000);
   expect(await scene.act()).toEqual([]);
 });
