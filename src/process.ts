@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { fstatSync, readFileSync } from 'node:fs';
-import { constants } from 'node:os';
+import { constants, userInfo } from 'node:os';
 import { setFlagsFromString } from 'node:v8';
 import { systemClock } from './clock.js';
 
@@ -8,6 +8,16 @@ import { systemClock } from './clock.js';
 export function version(): string {
   const manifest: unknown = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
   return (manifest as { version: string }).version;
+}
+
+/** The user that runs this process. */
+export function userName(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    // A container may run labfeed as a user without a name.
+    return String(process.geteuid?.() ?? 'that runs labfeed');
+  }
 }
 
 /**

@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto';
-import { existsSync, readdirSync, realpathSync } from 'node:fs';
+import { type Dirent, existsSync, readdirSync, realpathSync } from 'node:fs';
 import { dirname, join, parse, resolve } from 'node:path';
 import picomatch from 'picomatch';
 import { z } from 'zod';
 import { ConfigError, EXIT, LabfeedError, type Place, type Problem, systemCode } from '../errors.js';
+import { userName } from '../process.js';
 import { nearest } from '../text.js';
 import { type CheckContext, checkValue, unknownKey } from './problems.js';
 import { type Config, configSchema, INSTRUMENT_NAME, type InstrumentConfig, instrumentSchema } from './schema.js';
@@ -180,7 +181,14 @@ function readParts(
   draft: DraftFile | undefined,
 ): YamlFile[] {
   const parts: YamlFile[] = [];
-  const included = (globs ?? []).flatMap((glob) => expandInclude(glob, main.file));
+  const unreadable = (folder: string, code: string): void => {
+    const message = `include: the user ${userName()} cannot read the folder ${folder} (${code})`;
+    const hint = /^(EACCES|EPERM)$/.test(code)
+      ? `let this user read it, for example with: chmod o+rx ${folder}`
+      : 'correct the glob, or remove it from include';
+    hiding.push({ where: main.placeOf(['include']), message, hint, stops: 'daemon' });
+  };
+  const included = (globs ?? []).flatMap((glob) => expandInclude(glob, main.file, unreadable));
   for (const file of new Set([...included, ...(draft ? [draft.file] : [])])) {
     const text = file === draft?.file ? draft.text : undefined;
     if (text === undefined && !existsSync(file)) {
@@ -308,13 +316,17 @@ function fingerprint({ parse, experiment, comments, links, unread }: WrittenInst
 const hash = (parts: readonly unknown[]): string =>
   createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 16);
 
+type Unreadable = (folder: string, code: string) => void;
+
 /** The files that match an `include` glob, relative to the including file, sorted by name. */
-function expandInclude(glob: string, from: string): string[] {
+function expandInclude(glob: string, from: string, unreadable: Unreadable): string[] {
   const absolute = resolve(dirname(from), glob);
   const { base, isGlob } = picomatch.scan(absolute);
   if (!isGlob) return [absolute];
   const matches = picomatch(absolute);
-  return filesBelow(base)
+  // Folders in which no file can match are not read: they may be private.
+  const levels = absolute.slice(base.length).split('/').filter(Boolean).length;
+  return filesBelow(base, /\*\*|\(/.test(absolute) ? Number.POSITIVE_INFINITY : levels, unreadable)
     .filter((file) => matches(file))
     .sort();
 }
@@ -326,15 +338,21 @@ export function isIncluded(file: string, config: string): boolean {
   return (data?.include ?? []).some((glob) => picomatch.isMatch(file, resolve(dirname(config), glob)));
 }
 
-function filesBelow(folder: string): string[] {
+function filesBelow(folder: string, depth: number, unreadable: Unreadable): string[] {
+  let entries: Dirent[];
   try {
-    return readdirSync(folder, { recursive: true, withFileTypes: true })
-      .filter((entry) => entry.isFile() || entry.isSymbolicLink())
-      .map((entry) => join(entry.parentPath, entry.name));
+    entries = readdirSync(folder, { withFileTypes: true });
   } catch (error) {
-    if (systemCode(error) === 'ENOENT') return [];
-    throw error;
+    const code = systemCode(error);
+    if (code === undefined) throw error;
+    if (code !== 'ENOENT') unreadable(folder, code);
+    return [];
   }
+  return entries.flatMap((entry) => {
+    const path = join(folder, entry.name);
+    if (entry.isDirectory()) return depth > 1 ? filesBelow(path, depth - 1, unreadable) : [];
+    return entry.isFile() || entry.isSymbolicLink() ? [path] : [];
+  });
 }
 
 const { changed, duplicates, comments } = instrumentSchema.shape;

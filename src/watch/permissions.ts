@@ -1,7 +1,7 @@
 import { readFileSync, statSync } from 'node:fs';
-import { userInfo } from 'node:os';
 import { dirname } from 'node:path';
 import { slowMountOf } from '../disk.js';
+import { userName } from '../process.js';
 
 /** Why this user may not read a file, and what would change that. */
 interface Refusal {
@@ -52,15 +52,6 @@ const thisUser = (): Reader => ({
   uid: process.geteuid?.(),
   groups: [...(process.getgroups?.() ?? []), process.getegid?.() ?? -1],
 });
-
-function userName(): string {
-  try {
-    return userInfo().username;
-  } catch {
-    // A container may run labfeed as a user without a name.
-    return String(process.geteuid?.() ?? 'that runs labfeed');
-  }
-}
 
 /** The name of a user or group, else its number. */
 function nameIn(file: '/etc/passwd' | '/etc/group', id: number): string {

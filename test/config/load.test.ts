@@ -205,6 +205,26 @@ test('included files are read in the order of their names, and paths are relativ
   expect(config.instruments[1]?.watch).toBe(join(config.file, '..', 'instruments.d', 'y'));
 });
 
+test('include follows a glob through folders, and names one that cannot be listed', () => {
+  const parts = {
+    'a.yaml': 'instruments: { a: { watch: x } }',
+    'sub/b.yaml': 'instruments: { b: { watch: x } }',
+    'sub/sub/c.yaml': 'instruments: { c: { watch: x } }',
+  };
+  const names = (glob: string) => load(`${NOTEBOOK}include: "${glob}"\n`, parts).listed.map(({ name }) => name);
+  expect(names('*/*.yaml')).toEqual(['b']);
+  expect(names('{sub,sub/sub}/*.yaml')).toEqual(['b', 'c']);
+  expect(names('**/[abc].yaml')).toEqual(['a', 'b', 'c']);
+  expect(names('gone/*.yaml')).toEqual([]);
+  const config = load(`${NOTEBOOK}include: "a.yaml/*.yaml"\n`, parts);
+  expect(printed(config)).toEqual([
+    expect.stringMatching(
+      /^labfeed\.yaml:2:10: include: the user \S+ cannot read the folder a\.yaml \(ENOTDIR\)\n {2}→ correct the glob/,
+    ),
+  ]);
+  expect(config.problems).toMatchObject([{ stops: 'daemon' }]);
+});
+
 test('a mistake in an included file stops only its own instruments', () => {
   const config = load(`${NOTEBOOK}include: [a.yaml, b.yaml, gone.yaml]\ninstruments: { first: { watch: x } }\n`, {
     'a.yaml': 'instruments: { first: { watch: y }, second: { watch: y } }\nlog: debug\n',

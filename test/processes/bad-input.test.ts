@@ -218,6 +218,29 @@ test.skipIf(!NOBODY_STARTS)('a folder without permission is reported and stops n
   await daemon.stop();
 });
 
+test.skipIf(!NOBODY_STARTS)('an include folder without permission is an error of the configuration', async () => {
+  const folder = tempFolder();
+  const main = join(folder, 'labfeed.yaml');
+  const part = join(folder, 'parts/instruments.d');
+  mkdirSync(join(part, 'private'), { recursive: true });
+  chmodSync(join(part, 'private'), 0);
+  writeFileSync(join(part, 'a.yaml'), 'instruments: { balance: { watch: . } }\n');
+  writeFileSync(main, 'notebook: { url: "http://127.0.0.1:1", key: { env: KEY } }\ninclude: "parts/*.d/*.yaml"\n');
+  if (NOBODY !== undefined) execFileSync('chown', ['-R', String(NOBODY), folder]);
+  const check = () =>
+    spawnSync(process.execPath, [CLI, 'check', '--offline', '--config', main], { encoding: 'utf8', uid: NOBODY });
+  // No file in the private folder can match.
+  expect(check()).toMatchObject({ status: 0, stderr: '' });
+  chmodSync(part, 0);
+  const { status, stderr } = check();
+  expect(status).toBe(78);
+  expect(stderr).toMatch(/labfeed\.yaml:2:10: include: the user \S+ cannot read the folder \S+instruments\.d \(EACCES\)/);
+  expect(stderr).toContain(`→ let this user read it, for example with: chmod o+rx ${part}`);
+  const run = spawnSync(process.execPath, [CLI, 'run', '--config', main], { encoding: 'utf8', uid: NOBODY });
+  expect(run.status).toBe(78);
+  for (const one of [part, join(part, 'private')]) chmodSync(one, 0o700);
+});
+
 test.skipIf(!NOBODY_STARTS)(
   'a file without permission needs attention, with the user and the mode to change',
   async () => {
