@@ -1,4 +1,3 @@
-import { spawnSync } from 'node:child_process';
 import { constants, statSync } from 'node:fs';
 import { access } from 'node:fs/promises';
 import { dirname } from 'node:path';
@@ -28,6 +27,7 @@ import {
   overlapFinding,
   possibleOverlaps,
 } from './folders.js';
+import { checkService, readUnit, runsConfig } from './service.js';
 
 interface CheckOptions extends JsonOption {
   readonly offline?: boolean;
@@ -61,7 +61,7 @@ async function gatherFindings(
   offline: boolean,
 ): Promise<Finding[]> {
   const live = config.invalidSettings.has('journal') ? undefined : readLive(config.settings.journal);
-  const folders = offline ? { findings: [], overlaps: [] } : await checkFolders(config, live?.instruments);
+  const folders = offline ? { findings: [], overlaps: [], listed: [] } : await checkFolders(config, live?.instruments);
   const possible = possibleOverlaps(config.claims);
   const overlaps = mergeOverlaps(folders.overlaps, possible.overlaps);
   const findings = [
@@ -73,11 +73,12 @@ async function gatherFindings(
     ...folders.findings,
   ];
   if (offline) return findings;
+  const unit = readUnit();
   return [
     ...findings,
     // With a mistake in `journal`, the default path would be the wrong journal.
     ...(config.invalidSettings.has('journal') ? [] : [await checkJournal(config.settings.journal)]),
-    ...checkService(config.instruments),
+    ...(runsConfig(unit, config.file) ? checkService(config, unit, folders.listed) : []),
     ...checkToken(config),
     ...(await checkNotebook(config)),
   ];
@@ -189,38 +190,6 @@ async function checkMissingJournal(path: string): Promise<Finding> {
         hint: 'give this user write permission there, or choose another location with `journal: PATH`',
       };
   }
-}
-
-/**
- * Whether the service may write where files are moved or deleted. Commands that people run by hand may, so they do not
- * notice. `show`: the properties of the unit, as systemctl prints them.
- */
-export function checkService(instruments: readonly Pick<Instrument, 'source' | 'watch'>[], show = showUnit): Finding[] {
-  const folders = instruments.flatMap(({ source, watch }) =>
-    source === 'keep' ? [] : typeof source === 'string' ? [watch] : [watch, source.move],
-  );
-  if (folders.length === 0) return [];
-  const properties = new Map(show().map((line) => line.split(/=(.*)/s, 2) as [string, string]));
-  if (properties.get('ProtectSystem') !== 'strict') return [];
-  const writable = (properties.get('ReadWritePaths') ?? '').split(' ').map((path) => path.replace(/^[-+]+/, ''));
-  const isWritable = (folder: string): boolean =>
-    writable.some((path) => path === folder || (path !== '' && folder.startsWith(`${path.replace(/\/$/, '')}/`)));
-  const missing = [...new Set(folders)].filter((folder) => !isWritable(folder));
-  if (missing.length === 0) return [];
-  return [
-    {
-      level: 'wrong',
-      text: `the service labfeed may not write to ${joinWords(missing)}, so it can neither move nor delete files there`,
-      hint: `run systemctl edit labfeed, add [Service] and ReadWritePaths=${missing.map((path) => `-${path}`).join(' ')}, and restart it`,
-    },
-  ];
-}
-
-/** Empty if there is no such unit, or no systemd. */
-function showUnit(): string[] {
-  const args = ['show', 'labfeed.service', '--property=ProtectSystem,ReadWritePaths'];
-  const { stdout } = spawnSync('systemctl', args, { encoding: 'utf8', timeout: 5000 });
-  return stdout ? stdout.split('\n') : [];
 }
 
 /** Whether the page's tokens can be read. The port is not tested: a running daemon uses it. */

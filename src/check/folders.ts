@@ -50,6 +50,8 @@ export async function checkFolders(config: LoadedConfig, live: readonly LiveInst
       ...[...counts].filter(([, count]) => count > MAX_IN_ONE_FOLDER).map(([folder]) => tooMany(folder)),
     ],
     overlaps: all.flatMap(({ overlaps }) => overlaps),
+    /** Folders that could be read. */
+    listed: all.flatMap(({ listed }) => listed),
   };
 }
 
@@ -91,7 +93,7 @@ async function checkFolder(
     for (const { path } of group(next.value)) runs.add(path);
   }
   const { value: result } = next;
-  if (result.state !== 'present') return { findings: [noFolder(instrument, result)], overlaps: [] };
+  if (result.state !== 'present') return { findings: [noFolder(instrument, result)], overlaps: [], listed: [] };
   const findings = [
     (result.empty ? await awayFinding(instrument, known) : undefined) ??
       folderFinding(instrument, result.files, runs.size, unmatched),
@@ -102,7 +104,7 @@ async function checkFolder(
       ({ path, reason }): Finding => ({ level: 'note', text: `${name}: cannot read ${path}: ${reason}` }),
     ),
   ];
-  return { findings, overlaps: [...overlaps.values()] };
+  return { findings, overlaps: [...overlaps.values()], listed: [watch] };
 }
 
 /** For an empty folder whose share is not mounted, or has come back without its files. */

@@ -217,7 +217,7 @@ export const alarmsSchema = z
 const WORD = /(?:[^\s"']+|"[^"]*"|'[^']*')+/g;
 
 /** Splits at spaces outside quotes. Undefined if a quote is not closed. */
-function wordsOf(written: string): string[] | undefined {
+export function wordsOf(written: string): string[] | undefined {
   if (written.replaceAll(WORD, '').trim() !== '') return undefined;
   return (written.match(WORD) ?? []).map((word) => word.replaceAll(/"([^"]*)"|'([^']*)'/g, '$1$2'));
 }

@@ -6,6 +6,7 @@ import type { Command } from 'commander';
 import { stringify } from 'yaml';
 import type { z } from 'zod';
 import { checkServer, checkTransport } from '../check/check.js';
+import { readUnit, runsConfig, type Unit, useProxyOf, whyRefused } from '../check/service.js';
 import { systemClock } from '../clock.js';
 import { withExamples } from '../commands/options.js';
 import { trialAsText } from '../commands/try.js';
@@ -42,12 +43,25 @@ export function addSetup(command: Command): void {
 }
 
 async function setup(options: { readonly config?: string; readonly answers?: string }): Promise<void> {
-  const isRoot = process.geteuid?.() === 0;
-  const file = options.config ?? (isRoot ? SYSTEM_CONFIG : (findExistingConfig() ?? 'labfeed.yaml'));
-  const isService = isRoot && resolve(file) === SYSTEM_CONFIG && systemctl('cat', 'labfeed.service') === undefined;
+  const chosen = chooseConfig(options.config, process.geteuid?.() === 0, readUnit);
   const answers = options.answers === undefined ? askHere() : answersFrom(options.answers, ANSWERS);
   const print = (text: string): void => console.log(text);
-  await setUp({ file: resolve(file), isService, answers, print, systemctl }).finally(answers.close);
+  await setUp({ ...chosen, answers, print, systemctl }).finally(answers.close);
+}
+
+/** The configuration to write or to extend, and the unit of the service that uses it. Only root can set up a service. */
+export function chooseConfig(
+  named: string | undefined,
+  isRoot: boolean,
+  unit: () => Unit,
+): Pick<SetupDeps, 'file' | 'unit' | 'other'> {
+  const inFolder = findExistingConfig();
+  const file = resolve(named ?? (isRoot ? SYSTEM_CONFIG : (inFolder ?? 'labfeed.yaml')));
+  return {
+    file,
+    ...(isRoot && runsConfig(unit(), file) && { unit }),
+    ...(named === undefined && inFolder !== undefined && inFolder !== file && { other: inFolder }),
+  };
 }
 
 function askHere(): Answers {
@@ -65,8 +79,10 @@ function systemctl(...args: readonly string[]): Error | undefined {
 export interface SetupDeps {
   /** The configuration. */
   readonly file: string;
-  /** Whether it is the one of the installed service, and this user is root. */
-  readonly isService: boolean;
+  /** If it is the one of the installed service, and this user is root. Read for each answer: people may change it. */
+  readonly unit?: () => Unit;
+  /** The configuration that commands use in this folder instead. */
+  readonly other?: string;
   readonly answers: Answers;
   print(text: string): void;
   /** Returns why it failed. */
@@ -75,7 +91,11 @@ export interface SetupDeps {
 
 /** Asks everything, then writes everything at once. Whatever stops it before has changed nothing. */
 export async function setUp(deps: SetupDeps): Promise<void> {
-  const { file, print } = deps;
+  const { file, other, print } = deps;
+  if (other !== undefined)
+    print(
+      `note: in this folder, the other commands use ${other}\n  → for ${file}, run them with --config ${file}, or elsewhere\n`,
+    );
   const exists = lstatSync(file, { throwIfNoEntry: false }) !== undefined;
   const { name, files } = exists ? await planInstrument(deps) : await planConfig(deps);
   createFiles(files, (draft) => requireValid(draft, name, exists));
@@ -91,7 +111,7 @@ interface Plan {
 }
 
 async function planConfig(deps: SetupDeps): Promise<Plan> {
-  const { file, isService, print } = deps;
+  const { file, unit, print } = deps;
   requireWritable(dirname(file));
   print(`This creates the configuration ${file}.\n${ASSURANCE}`);
   const notebook = await askServer(deps);
@@ -102,7 +122,7 @@ async function planConfig(deps: SetupDeps): Promise<Plan> {
       notebook: {
         url: notebook.url,
         ...(notebook.ca !== undefined && { ca: notebook.ca }),
-        key: isService ? { credential: 'api-key' } : { file: 'api-key' },
+        key: unit ? { credential: 'api-key' } : { file: 'api-key' },
       },
       include: 'instruments.d/*.yaml',
       instruments: { [name]: written },
@@ -153,7 +173,7 @@ function requireValid(draft: string, name: string, isPart: boolean): void {
     throw new LabfeedError(`the instrument ${name} cannot be written to a configuration`);
 }
 
-const askServer = ({ answers, print }: SetupDeps): Promise<NotebookConfig> =>
+const askServer = ({ answers, unit, print }: SetupDeps): Promise<NotebookConfig> =>
   answers.ask({
     key: 'server',
     text: 'The address of the notebook?',
@@ -161,7 +181,11 @@ const askServer = ({ answers, print }: SetupDeps): Promise<NotebookConfig> =>
     preset: 'http://127.0.0.1:7781',
     async read(url) {
       const asked = parsed(notebookSchema, { url, key: { env: 'NONE' } });
-      const notebook = await requireServer(asked).catch((error: unknown) => askAuthority(answers, asked, error));
+      for (const name of unit ? useProxyOf(unit()) : [])
+        print(
+          `note: ${name} is set in this shell, but not for the service, so it is not used\n  → if the service needs it: run systemctl edit labfeed, add [Service] and Environment=${name}=…`,
+        );
+      const notebook = await requireServer(asked).catch((error: unknown) => askAuthority(answers, unit, asked, error));
       for (const { text, hint } of checkTransport({ notebook })) print(`note: ${text}\n  → ${hint}`);
       return notebook;
     },
@@ -183,6 +207,7 @@ async function requireServer(notebook: NotebookConfig): Promise<NotebookConfig> 
 /** Asks for the certificate of an authority, if that is why the server cannot be used. */
 async function askAuthority(
   { ask, folder }: Answers,
+  unit: SetupDeps['unit'],
   notebook: NotebookConfig,
   error: unknown,
 ): Promise<NotebookConfig> {
@@ -197,11 +222,18 @@ async function askAuthority(
       const ca = resolve(folder, answer);
       const [problem] = checkAuthority(ca, { file: ca });
       if (problem) throw new LabfeedError(problem.message, { hint: problem.hint });
+      requireReadable(unit, 'read', ca);
       return requireServer({ ...notebook, ca });
     },
   });
   if (!trusting) throw error;
   return trusting;
+}
+
+/** Rejects what the service could not read. */
+function requireReadable(unit: SetupDeps['unit'], need: 'list' | 'read', path: string): void {
+  const refusal = unit && whyRefused(unit(), need, path);
+  if (refusal) throw new LabfeedError(refusal.text, { hint: refusal.hint });
 }
 
 const nowhere = (): Place => ({ file: '' });
@@ -262,15 +294,15 @@ interface Described {
 
 /** Asks until the person agrees with what would be written to `target`. */
 async function askInstrument(
-  { answers, print }: SetupDeps,
+  { answers, unit, print }: SetupDeps,
   taken: readonly string[],
   target: string,
   toText: (described: Described) => string,
   check?: (described: Described) => ReturnType<typeof checkServer>,
 ): Promise<Described> {
-  const folder = await askFolder(answers);
+  const folder = await askFolder(answers, unit);
   for (;;) {
-    const learned = await askSample(answers, folder);
+    const learned = await askSample(answers, unit, folder);
     const name = await askName(answers, suggestName(folder, [learned.sample?.path ?? folder]), taken);
     const described = { ...learned, name };
     if (described.sample) print(`\nThis sample would be filed as follows:\n${await preview(described)}`);
@@ -289,7 +321,7 @@ async function askInstrument(
   }
 }
 
-const askFolder = ({ ask, folder }: Answers): Promise<string> =>
+const askFolder = ({ ask, folder }: Answers, unit: SetupDeps['unit']): Promise<string> =>
   ask({
     key: 'folder',
     text: 'The folder that the instrument writes to?',
@@ -299,7 +331,6 @@ const askFolder = ({ ask, folder }: Answers): Promise<string> =>
       const path = resolve(folder, answer.replace(/^~(?=\/|$)/, homedir()));
       try {
         readdirSync(path);
-        return path;
       } catch (error) {
         const code = systemCode(error) ?? '';
         const reasons: Record<string, string> = { ENOENT: 'does not exist', ENOTDIR: 'is not a folder' };
@@ -307,12 +338,18 @@ const askFolder = ({ ask, folder }: Answers): Promise<string> =>
           hint: 'name an existing folder that this user can read',
         });
       }
+      requireReadable(unit, 'list', path);
+      return path;
     },
   });
 
 const INSTRUMENTS = '/srv/instruments';
 
-const askSample = ({ ask, folder }: Answers, watch: string): Promise<Omit<Described, 'name'>> =>
+const askSample = (
+  { ask, folder }: Answers,
+  unit: SetupDeps['unit'],
+  watch: string,
+): Promise<Omit<Described, 'name'>> =>
   ask({
     key: 'sample',
     text: 'A sample file of the instrument?',
@@ -325,6 +362,7 @@ const askSample = ({ ask, folder }: Answers, watch: string): Promise<Omit<Descri
       const { instrument, doubts } = await learn([sample], systemClock.now());
       const { parse, unread, experiment } = instrument;
       const isInside = pathInside(watch, sample.path) !== undefined;
+      if (isInside) requireReadable(unit, 'read', sample.path);
       const files = suggestFiles(isInside ? watch : '/', [sample.path]);
       const learned = { written: { watch, files, parse, unread, experiment }, doubts, sample };
       // A sample that would be quarantined is a wrong answer.
@@ -370,8 +408,8 @@ const askName = ({ ask }: Answers, suggested: string, taken: readonly string[]):
     },
   });
 
-async function offerStart({ file, isService, answers, print, systemctl }: SetupDeps, exists: boolean): Promise<void> {
-  if (!isService) {
+async function offerStart({ file, unit, answers, print, systemctl }: SetupDeps, exists: boolean): Promise<void> {
+  if (!unit) {
     const option = basename(file) === 'labfeed.yaml' && dirname(file) === process.cwd() ? '' : ` --config ${file}`;
     return print(exists ? 'A running daemon takes it after a reload (SIGHUP).' : `Start it: labfeed run${option}`);
   }

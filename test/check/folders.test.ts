@@ -1,9 +1,10 @@
-import { mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { checkService } from '../../src/check/check.js';
 import { checkFolders, mergeOverlaps, overlapFinding, possibleOverlaps } from '../../src/check/folders.js';
+import { checkService } from '../../src/check/service.js';
 import { type Claim, loadConfig } from '../../src/config/load.js';
+import type { NotebookConfig } from '../../src/config/settings.js';
 import type { LiveInstrument } from '../../src/live.js';
 import { someInstrument } from '../support/status-server.js';
 import { tempFolder } from '../support/temp-folder.js';
@@ -165,20 +166,56 @@ describe('if files are to be moved or deleted', () => {
     ]);
   });
 
+  test('the folders and the certificate that the service cannot read are named', ({ skip }) => {
+    const found = (unit: Readonly<Record<string, string>>, watch: string, ca?: string) =>
+      checkService(
+        { instruments: [{ watch, source: 'keep' }], ...(ca && { notebook: { ca } as NotebookConfig }) },
+        new Map(Object.entries(unit)),
+        [watch],
+      ).map(({ text }) => text);
+    for (const [unit, watch, hidden] of [
+      [{ PrivateTmp: 'yes' }, '/tmp/data', true],
+      [{ PrivateTmp: 'disconnected' }, '/var/tmp', true],
+      [{ PrivateTmp: 'no' }, '/tmp/data', false],
+      [{ PrivateTmp: 'yes' }, '/tmporary', false],
+      [{ PrivateTmp: 'yes', BindPaths: '-/tmp/data' }, '/tmp/data/balance', false],
+      [{ ProtectHome: 'read-only' }, '/home/ada', false],
+      [{ ProtectHome: 'yes' }, '/home/ada', true],
+      [{ ProtectHome: 'tmpfs', BindReadOnlyPaths: '/home/ada:/home/ada:rbind' }, '/home/ada', false],
+    ] as const)
+      expect({ unit, watch, found: found(unit, watch) }).toEqual({
+        unit,
+        watch,
+        found: hidden ? [expect.stringContaining(`hides ${watch} (`)] : [],
+      });
+    if (process.geteuid?.() !== 0) skip('only root can try as another user');
+    const folder = tempFolder();
+    const file = join(folder, 'ca.pem');
+    writeFileSync(file, '', { mode: 0o600 });
+    chmodSync(folder, 0o755);
+    expect(found({ User: 'nobody' }, folder, file)).toEqual([expect.stringContaining(`may not read ${file}`)]);
+    chmodSync(folder, 0o700);
+    expect(found({ User: 'nobody' }, folder)).toEqual([expect.stringContaining(`may not read ${folder}`)]);
+    expect(found({ User: 'root' }, folder)).toEqual([]);
+  });
+
   test('the folders that the service may not write to are named', () => {
     const instruments = [
       { watch: '/srv/a', source: { move: '/filed' } },
       { watch: '/srv/b', source: 'delete' },
       { watch: '/srv/c', source: 'keep' },
     ] as const;
-    const found = (...lines: string[]) => checkService(instruments, () => lines).map(({ text, hint }) => text + hint);
-    expect(found()).toEqual([]);
-    expect(found('ProtectSystem=full', 'ReadWritePaths=')).toEqual([]);
-    expect(found('ProtectSystem=strict', 'ReadWritePaths=-/srv/ /filed')).toEqual([]);
-    expect(found('ProtectSystem=strict', 'ReadWritePaths=/srv/b /srv/aa')).toEqual([
+    const found = (
+      unit: Readonly<Record<string, string>>,
+      some: readonly (typeof instruments)[number][] = instruments,
+    ) => checkService({ instruments: some }, new Map(Object.entries(unit)), []).map(({ text, hint }) => text + hint);
+    expect(found({})).toEqual([]);
+    expect(found({ ProtectSystem: 'full', ReadWritePaths: '' })).toEqual([]);
+    expect(found({ ProtectSystem: 'strict', ReadWritePaths: '-/srv/ /filed' })).toEqual([]);
+    expect(found({ ProtectSystem: 'strict', ReadWritePaths: '/srv/b /srv/aa' })).toEqual([
       expect.stringMatching(/may not write to \/srv\/a and \/filed, .*ReadWritePaths=-\/srv\/a -\/filed,/),
     ]);
-    expect(found('ReadWritePaths=', 'ProtectSystem=strict')).toHaveLength(1);
-    expect(checkService([instruments[2]], () => ['ProtectSystem=strict'])).toEqual([]);
+    expect(found({ ProtectSystem: 'strict', ReadWritePaths: '' })).toHaveLength(1);
+    expect(found({ ProtectSystem: 'strict' }, [instruments[2]])).toEqual([]);
   });
 });

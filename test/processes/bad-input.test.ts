@@ -234,7 +234,9 @@ test.skipIf(!NOBODY_STARTS)('an include folder without permission is an error of
   chmodSync(part, 0);
   const { status, stderr } = check();
   expect(status).toBe(78);
-  expect(stderr).toMatch(/labfeed\.yaml:2:10: include: the user \S+ cannot read the folder \S+instruments\.d \(EACCES\)/);
+  expect(stderr).toMatch(
+    /labfeed\.yaml:2:10: include: the user \S+ cannot read the folder \S+instruments\.d \(EACCES\)/,
+  );
   expect(stderr).toContain(`→ let this user read it, for example with: chmod o+rx ${part}`);
   const run = spawnSync(process.execPath, [CLI, 'run', '--config', main], { encoding: 'utf8', uid: NOBODY });
   expect(run.status).toBe(78);

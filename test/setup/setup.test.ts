@@ -1,10 +1,11 @@
 import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { PassThrough } from 'node:stream';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { useProxyOf } from '../../src/check/service.js';
 import { loadConfig } from '../../src/config/load.js';
 import { readKey } from '../../src/config/secrets.js';
-import { type SetupDeps, setUp } from '../../src/setup/command.js';
+import { chooseConfig, type SetupDeps, setUp } from '../../src/setup/command.js';
 import { createFiles } from '../../src/setup/create.js';
 import { askPerson } from '../../src/setup/questions.js';
 import { runSandbox } from '../support/sandbox.js';
@@ -12,6 +13,9 @@ import { tempFolder } from '../support/temp-folder.js';
 import { HAS_OPENSSL, makeAuthority, serveTls } from '../support/tls.js';
 
 const SAMPLE = 'Sample: Lambda DNA\nDate: 2026-04-03\n\nWell\tA260 (AU)\nA1\t1.230\nA2\t1.198\n';
+
+/** A service without restrictions. */
+const unit = () => new Map<string, string>();
 
 /** A notebook, the folder of an instrument with a sample, and an empty folder for the configuration. */
 async function scene() {
@@ -41,7 +45,7 @@ async function converse(file: string, typed: readonly string[], more: Partial<Se
   const print = (text: string) => void output.write(`${text}\n`);
   const answers = askPerson({ input, output });
   const systemctl = () => new Error('there is no systemd');
-  const error = await setUp({ file, isService: false, answers, print, systemctl, ...more }).then(
+  const error = await setUp({ file, answers, print, systemctl, ...more }).then(
     () => undefined,
     (reason: Error) => reason,
   );
@@ -69,7 +73,7 @@ test('every question says why it asks and what Enter means', async () => {
   const { url, key, folder, site, file } = await scene();
   writeFileSync(join(site, 'api-key'), key);
   const systemctl = () => undefined;
-  const { shown } = await converse(file, [url, '', folder, '', '', '', ''], { isService: true, systemctl });
+  const { shown } = await converse(file, [url, '', folder, '', '', '', ''], { unit, systemctl });
   const questions = [...shown.matchAll(/^.+\?\n {2}.+\.\n\[(.+)\] > /gm)].map(([, preset]) => preset);
   expect(questions).toEqual([
     'Enter: http://127.0.0.1:7781',
@@ -153,6 +157,9 @@ test.skipIf(!HAS_OPENSSL)(
     expect(shown).toContain('run-17.tsv has no certificate');
     expect(shown.match(/cannot connect to https/g)?.length).toBeGreaterThan(2);
     expect(loadConfig(file)).toMatchObject({ problems: [], notebook: { url: secure, ca: authority.file } });
+    const hiding = () => new Map([['PrivateTmp', 'yes']]);
+    const hidden = await converse(join(tempFolder(), 'labfeed.yaml'), [secure, authority.file], { unit: hiding });
+    expect(hidden.shown).toContain(`the unit of the service hides ${authority.file}`);
   },
 );
 
@@ -204,17 +211,98 @@ test('for the service, the key is a credential, and the service is started if th
   const systemctl = (...args: readonly string[]) => void calls.push(args.join(' '));
   const typed = [url, key, folder, '', '', ''];
   // The terminal is closed at the last question, when everything is written.
-  expect((await converse(file, typed, { isService: true, systemctl })).shown).toContain('Later: systemctl enable');
+  expect((await converse(file, typed, { unit, systemctl })).shown).toContain('Later: systemctl enable');
   expect(loadConfig(file)).toMatchObject({ problems: [], notebook: { key: { credential: 'api-key' } } });
   expect(statSync(join(site, 'api-key')).mode & 0o777).toBe(0o600);
   expect(statSync(file).mode & 0o777).toBe(0o644);
   expect(calls).toEqual([]);
-  await converse(join(site, 'other', 'labfeed.yaml'), [...typed, 'yes'], { isService: true, systemctl });
-  const unit = 'labfeed.service';
-  expect(calls).toEqual([`reset-failed ${unit}`, `enable ${unit}`, `reload-or-restart ${unit}`]);
+  await converse(join(site, 'other', 'labfeed.yaml'), [...typed, 'yes'], { unit, systemctl });
+  expect(calls).toEqual(['reset-failed', 'enable', 'reload-or-restart'].map((verb) => `${verb} labfeed.service`));
   const fails = () => new Error('unit is masked');
-  const added = await converse(file, [folder, '', '', '', 'yes'], { isService: true, systemctl: fails });
+  const added = await converse(file, [folder, '', '', '', 'yes'], { unit, systemctl: fails });
   expect(added.error?.message).toBe('the configuration was written, but the service did not start: unit is masked');
+});
+
+const COMMAND = '{ path=/usr/bin/labfeed ; argv[]=/usr/bin/labfeed run --config /etc/labfeed/config.yaml ; pid=0 }';
+const SERVICE = '/etc/labfeed/config.yaml';
+
+test('root sets up the service if its unit uses this configuration; others set up the folder that they are in', () => {
+  const folder = tempFolder();
+  vi.spyOn(process, 'cwd').mockReturnValue(folder);
+  const own = join(folder, 'labfeed.yaml');
+  const installed = () => new Map([['ExecStart', COMMAND]]);
+  expect(chooseConfig(undefined, true, installed)).toEqual({ file: SERVICE, unit: installed });
+  expect(chooseConfig(SERVICE, true, installed)).toEqual({ file: SERVICE, unit: installed });
+  expect(chooseConfig(`${SERVICE}.old`, true, installed)).toEqual({ file: `${SERVICE}.old` });
+  // Without a unit there is no service, and nobody else may start it.
+  expect(chooseConfig(undefined, true, unit)).toEqual({ file: SERVICE });
+  expect(chooseConfig(SERVICE, false, installed)).toEqual({ file: SERVICE });
+  writeFileSync(own, '');
+  expect(chooseConfig(undefined, false, installed)).toEqual({ file: own });
+  expect(chooseConfig('labfeed.yaml', true, installed)).toEqual({ file: own });
+  expect(chooseConfig(undefined, true, installed)).toEqual({ file: SERVICE, unit: installed, other: own });
+});
+
+test('a configuration in this folder, which other commands would use, is mentioned first', async () => {
+  const { shown } = await converse(join(tempFolder(), 'config.yaml'), [], { other: '/home/ada/labfeed.yaml' });
+  expect(shown).toMatch(
+    /^note: in this folder, the other commands use \/home\/ada\/labfeed\.yaml\n.*--config \S+config\.yaml/,
+  );
+});
+
+test('a folder that the unit hides is a wrong answer until the unit binds it', async () => {
+  const { url, key, folder, file } = await scene();
+  const hiding = new Map([['PrivateTmp', 'yes']]);
+  const { shown } = await converse(file, [url, key, folder], { unit: () => hiding });
+  expect(shown).toContain(`the unit of the service hides ${folder} (PrivateTmp=yes)`);
+  expect(shown).toContain(`run systemctl edit labfeed, add [Service] and BindReadOnlyPaths=-${folder}, and restart it`);
+  const bound = () => new Map([...hiding, ['BindReadOnlyPaths', `${folder}:${folder}:rbind`]]);
+  expect((await converse(file, [url, key, folder, '', '', ''], { unit: bound })).error).toBeUndefined();
+});
+
+test('what the user of the service may not read is a wrong answer, with the command that changes that', async ({
+  skip,
+}) => {
+  if (process.geteuid?.() !== 0) skip('only root can try as another user');
+  const { url, key, folder, file } = await scene();
+  const user = () => new Map([['User', 'nobody']]);
+  const ask = async (...typed: string[]) => (await converse(file, [url, key, ...typed], { unit: user })).shown;
+  chmodSync(dirname(folder), 0o700);
+  expect(await ask(folder)).toContain(
+    `the service runs as the user nobody, who may not enter ${dirname(folder)}, and so cannot read ${folder}\n  → give nobody access: setfacl -m u:nobody:x ${dirname(folder)}\n`,
+  );
+  chmodSync(dirname(folder), 0o711);
+  chmodSync(folder, 0o711);
+  expect(await ask(folder)).toContain(
+    `who may not read ${folder}\n  → give nobody access: setfacl -R -m u:nobody:rX ${folder}\n`,
+  );
+  chmodSync(folder, 0o755);
+  const sample = join(folder, 'run-17.tsv');
+  chmodSync(sample, 0o600);
+  expect(await ask(folder, sample)).toContain(
+    `who may not read ${sample}\n  → give nobody access: setfacl -m u:nobody:rX ${sample}\n`,
+  );
+  // The groups of the unit count, too.
+  chmodSync(folder, 0o750);
+  const member = () => new Map([...user(), ['SupplementaryGroups', 'root']]);
+  chmodSync(sample, 0o640);
+  expect((await converse(file, [url, key, folder, '', '', ''], { unit: member })).error).toBeUndefined();
+});
+
+test('requests use the proxy of the service, not the one of the shell', async () => {
+  const { url, key, folder, file } = await scene();
+  vi.stubEnv('HTTPS_PROXY', 'http://secret@127.0.0.1:1');
+  onTestFinished(() => void vi.unstubAllEnvs());
+  const { shown } = await converse(file, [url, key, folder], { unit });
+  expect(shown).toContain('note: HTTPS_PROXY is set in this shell, but not for the service');
+  expect(shown).toContain('run systemctl edit labfeed, add [Service] and Environment=HTTPS_PROXY=…');
+  expect(shown).not.toContain('secret');
+  const env: NodeJS.ProcessEnv = { https_proxy: 'http://a', NO_PROXY: 'b', PATH: '/bin' };
+  const given = new Map([['Environment', 'UV_THREADPOOL_SIZE=16 HTTPS_PROXY=http://c "NO_PROXY=d e"']]);
+  expect(useProxyOf(given, env)).toEqual([]);
+  expect(env).toEqual({ HTTPS_PROXY: 'http://c', NO_PROXY: 'd e', PATH: '/bin' });
+  expect(useProxyOf(new Map(), env)).toEqual(['HTTPS_PROXY', 'NO_PROXY']);
+  expect(env).toEqual({ PATH: '/bin' });
 });
 
 test('a team that forces templates is mentioned before anything is written', async () => {
