@@ -1,6 +1,7 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { stringify } from 'yaml';
 import { weighing } from '../support/daemon-process.js';
 import { bootMachine, CAN_BOOT, serviceConfig } from '../support/machine-with-systemd.js';
 import { runSandbox } from '../support/sandbox.js';
@@ -29,8 +30,56 @@ async function setUp() {
     sandbox.experiments().flatMap(({ title }) => (title.startsWith('labfeed ') ? [] : [title]));
   const filed = (runs: number): Promise<void> =>
     until(`${runs} runs in the notebook`, () => titles().length === runs, LONG_MS);
-  return { machine, configure, drop, filed };
+  return { sandbox, machine, configure, drop, filed };
 }
+
+test.skipIf(!CAN_BOOT)(
+  'setup by root refuses folders that the service cannot read, and starts it with one that it can',
+  async () => {
+    const { sandbox, machine, filed } = await setUp();
+    const { srv, etc, run } = machine;
+    // /tmp is the one of this machine, except for the service.
+    const folder = tempFolder();
+    chmodSync(folder, 0o755);
+    mkdirSync(join(srv, 'private'), { mode: 0o700 });
+    writeFileSync(join(srv, 'labfeed.yaml'), '');
+    const setup = (watch: string) => {
+      const answers = { server: sandbox.url, key: { file: '/etc/labfeed/api-key' }, folder: watch, name: 'balance' };
+      writeFileSync(join(srv, 'answers.yaml'), stringify(answers));
+      return run('/bin/sh', '-c', 'cd /srv && HTTPS_PROXY=http://127.0.0.1:1 labfeed setup --answers answers.yaml');
+    };
+    const refusals = [await setup('/srv/private'), await setup(folder)];
+    expect(refusals).toMatchObject([
+      {
+        status: 2,
+        output: expect.stringMatching(/the user labfeed, who may not read .*\n.*setfacl -R -m u:labfeed:rX/),
+      },
+      { status: 2, output: expect.stringContaining(`hides ${folder} (PrivateTmp=yes)`) },
+    ]);
+    expect(readdirSync(etc)).toEqual(['api-key']);
+
+    // As the message and docs/install.md say.
+    const [dropIn = ''] = /BindReadOnlyPaths=[^\s,]+/.exec(refusals[1]?.output ?? '') ?? [];
+    writeFileSync(join(srv, '../units/labfeed.service.d/bind.conf'), `[Service]\n${dropIn}\n`);
+    await run('systemctl', 'daemon-reload');
+    const { status, output } = await setup(folder);
+    expect({ status, output }).toMatchObject({ status: 0, output: expect.stringContaining('The service is running') });
+    expect(output).toContain('in this folder, the other commands use /srv/labfeed.yaml');
+    expect(output).toContain('HTTPS_PROXY is set in this shell, but not for the service');
+    expect(readFileSync(join(etc, 'config.yaml'), 'utf8')).toContain('credential: api-key');
+    writeFileSync(join(folder, '1.csv'), weighing(1));
+    await filed(1);
+
+    // Without the service, root checks for it.
+    await run('systemctl', 'stop', 'labfeed');
+    chmodSync(folder, 0o700);
+    expect(await run('labfeed', 'check')).toMatchObject({
+      status: 1,
+      output: expect.stringContaining(`the user labfeed, who may not read ${folder}`),
+    });
+  },
+  240_000,
+);
 
 test.skipIf(!CAN_BOOT)(
   'a reload that comes before it can listen does not end it for good',
