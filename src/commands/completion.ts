@@ -195,7 +195,8 @@ ${commands
 ${argumentCases(commands, zshOf)}
   esac
 }
-compdef _labfeed labfeed
+# As a file in fpath, this is the body of the function at its first use. Otherwise it was sourced.
+if [[ $funcstack[1] == _labfeed ]]; then _labfeed "$@"; else compdef _labfeed labfeed; fi
 `;
 }
 

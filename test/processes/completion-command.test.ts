@@ -1,5 +1,5 @@
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { CLI } from '../support/daemon-process.js';
@@ -46,17 +46,22 @@ test('bash completes commands, options, states and instruments, including names 
 /** The shells need not be installed. */
 const isInstalled = (shell: string): boolean => spawnSync(shell, ['--version']).status === 0;
 
+/** Loads the completion of a command when it is first needed. */
+const BASH_COMPLETION = '/usr/share/bash-completion/bash_completion';
+
 test.skipIf(!isInstalled('fish'))(
   'fish completes commands, subcommands, their options and instruments',
   async () => {
     const folder = tempFolder();
     writeFileSync(join(folder, 'labfeed.yaml'), CONFIG);
     writeFileSync(join(folder, 'labfeed'), `#!/bin/sh\nexec '${process.execPath}' '${CLI}' "$@"\n`, { mode: 0o755 });
-    writeFileSync(join(folder, 'labfeed.fish'), (await labfeed(['completion', 'fish'])).stdout);
-    const env = { ...process.env, HOME: folder, PATH: `${folder}:${process.env['PATH']}` };
+    const scripts = join(folder, 'fish/vendor_completions.d');
+    mkdirSync(scripts, { recursive: true });
+    writeFileSync(join(scripts, 'labfeed.fish'), (await labfeed(['completion', 'fish'])).stdout);
+    // fish finds it there as it finds the one of the Debian package in /usr/share.
+    const env = { ...process.env, HOME: folder, XDG_DATA_DIRS: folder, PATH: `${folder}:${process.env['PATH']}` };
     const complete = (typed: string): string[] => {
-      const script = `source labfeed.fish; complete -C '${typed}'`;
-      const shown = execFileSync('fish', ['--no-config', '-c', script], { cwd: folder, encoding: 'utf8', env });
+      const shown = execFileSync('fish', ['-c', `complete -C '${typed}'`], { cwd: folder, encoding: 'utf8', env });
       return shown.split('\n').flatMap((line) => line.split('\t')[0] || []);
     };
     expect(complete('labfeed re')).toEqual(expect.arrayContaining(['retry', 'refile', 'recover']));
@@ -72,37 +77,70 @@ test.skipIf(!isInstalled('fish'))(
   60_000,
 );
 
-test.skipIf(!isInstalled('zsh'))(
-  'zsh completes commands, subcommands and their options',
-  async () => {
+test.skipIf(!isInstalled('zsh')).each([
+  // `labfeed completion zsh > FOLDER/_labfeed`, as the Debian package has it: completes at the first TAB.
+  ['in a folder of fpath', '_labfeed', 'fpath=($PWD $fpath); autoload -U compinit; compinit -u'],
+  ['that is sourced', 'labfeed.zsh', 'autoload -U compinit; compinit -u; source ./labfeed.zsh'],
+])(
+  'zsh completes commands, subcommands and their options with a script %s',
+  async (_how, file, start) => {
     const folder = tempFolder();
     // Shows what it was called with, after completion.
     writeFileSync(join(folder, 'labfeed'), '#!/bin/sh\necho "$@" >> called\n', { mode: 0o755 });
-    writeFileSync(join(folder, 'labfeed.zsh'), (await labfeed(['completion', 'zsh'])).stdout);
-    const env = { ...process.env, HOME: folder, PATH: `${folder}:${process.env['PATH']}`, TERM: 'dumb' };
-    const args = ['--quiet', '--flush', '--command', 'zsh -f -i', join(folder, 'terminal.txt')];
-    const shell = spawn('script', args, { cwd: folder, env, stdio: ['pipe', 'ignore', 'ignore'] });
-    onTestFinished(() => void shell.kill('SIGKILL'));
-    const lines = (file: string): string[] =>
-      existsSync(join(folder, file)) ? readFileSync(join(folder, file), 'utf8').trim().split('\n') : [];
-    shell.stdin.write('autoload -U compinit; compinit -u; source ./labfeed.zsh; echo ready > ready\n');
-    await until('zsh is ready', () => lines('ready').length > 0);
+    writeFileSync(join(folder, file), (await labfeed(['completion', 'zsh'])).stdout);
+    const shell = openShell(folder, 'zsh -f -i');
+    shell.type(`${start}; echo ready > ready\n`);
+    await until('zsh is ready', () => shell.lines('ready').length > 0);
     for (const [typed, completed] of [
       ['keys r', 'keys rotate'],
       ['keys create --read', 'keys create --read-only'],
       ['comments ed', 'comments edit'],
       ['backf', 'backfill'],
-    ] as const) {
-      shell.stdin.write(`labfeed ${typed}\t`);
-      // The completed part is shown after what was typed.
-      const rest = completed.slice(typed.length);
-      await until(completed, () => (lines('terminal.txt').at(-1) ?? '').trimEnd().endsWith(rest));
-      shell.stdin.write('\n');
-      await until(`${completed} was called`, () => lines('called').at(-1)?.trim() === completed);
-    }
+    ] as const)
+      await shell.completes(typed, completed);
   },
   60_000,
 );
+
+test.skipIf(!existsSync(BASH_COMPLETION))(
+  'bash loads the script of the Debian package at the first TAB',
+  async () => {
+    const folder = tempFolder();
+    writeFileSync(join(folder, 'labfeed'), '#!/bin/sh\necho "$@" >> called\n', { mode: 0o755 });
+    const scripts = join(folder, 'bash-completion/completions');
+    mkdirSync(scripts, { recursive: true });
+    writeFileSync(join(scripts, 'labfeed'), (await labfeed(['completion', 'bash'])).stdout);
+    const shell = openShell(folder, 'bash --norc -i', { XDG_DATA_HOME: folder });
+    shell.type(`. ${BASH_COMPLETION}; echo ready > ready\n`);
+    await until('bash is ready', () => shell.lines('ready').length > 0);
+    await shell.completes('keys r', 'keys rotate');
+  },
+  60_000,
+);
+
+/** A shell in a terminal. */
+function openShell(folder: string, command: string, more: NodeJS.ProcessEnv = {}) {
+  const env = { ...process.env, HOME: folder, PATH: `${folder}:${process.env['PATH']}`, TERM: 'dumb', ...more };
+  const args = ['--quiet', '--flush', '--command', command, join(folder, 'terminal.txt')];
+  const shell = spawn('script', args, { cwd: folder, env, stdio: ['pipe', 'ignore', 'ignore'] });
+  onTestFinished(() => void shell.kill('SIGKILL'));
+  const type = (text: string) => shell.stdin.write(text);
+  const lines = (file: string): string[] =>
+    existsSync(join(folder, file)) ? readFileSync(join(folder, file), 'utf8').trim().split('\n') : [];
+  return {
+    type,
+    lines,
+    /** One TAB completes what is typed after `labfeed`. */
+    async completes(typed: string, completed: string): Promise<void> {
+      type(`labfeed ${typed}\t`);
+      // The completed part is shown after what was typed.
+      const rest = completed.slice(typed.length);
+      await until(completed, () => (lines('terminal.txt').at(-1) ?? '').trimEnd().endsWith(rest));
+      type('\n');
+      await until(`${completed} was called`, () => lines('called').at(-1)?.trim() === completed);
+    },
+  };
+}
 
 test('zsh and fish know every command and its options; without a configuration there are no instruments', async () => {
   const { stdout: help } = await labfeed(['--help']);
