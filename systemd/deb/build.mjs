@@ -191,6 +191,8 @@ function addControl(root, { version, description, architecture }) {
     'Installed-Size': kilobytes,
     // What Node is linked against, and systemd-notify.
     Depends: 'libc6 (>= 2.28), libgcc-s1, libstdc++6 (>= 8), systemd (>= 252)',
+    // setfacl, to give the service access to folders.
+    Recommends: 'acl',
     Section: 'science',
     Priority: 'optional',
     Description: `files instrument runs in the laboratory notebook\n ${description}`,
