@@ -88,7 +88,7 @@ test('every question says why it asks and what Enter means', async () => {
 
 test('a wrong answer is asked again, with the reason', async () => {
   const { url, key, folder, file } = await scene();
-  writeFileSync(join(folder, 'diary.txt'), 'Dear diary\n');
+  writeFileSync(join(folder, 'empty.txt'), '');
   const { shown, error } = await converse(file, [
     'eln',
     'http://127.0.0.1:1',
@@ -102,7 +102,7 @@ test('a wrong answer is asked again, with the reason', async () => {
     join(folder, 'run-17.tsv'),
     folder,
     'gone.tsv',
-    'diary.txt',
+    'empty.txt',
     'run-17.tsv',
     'a/b',
     'drop',
@@ -123,7 +123,7 @@ test('a wrong answer is asked again, with the reason', async () => {
     'gone does not exist',
     'run-17.tsv is not a folder',
     'gone.tsv: no such file',
-    'diary.txt: ',
+    'empty.txt: the file is empty',
     '"a/b" is not a valid name',
     'expected yes or no',
   ])
