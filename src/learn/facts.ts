@@ -1,7 +1,9 @@
-import type { ParseMapping } from '../config/vocabulary.js';
-import { compileSplit } from '../parse/cells.js';
+import type { Finder, ParseMapping } from '../config/vocabulary.js';
+import { compileSplit, lineFormat, splitLine } from '../parse/cells.js';
+import { cleanName } from '../parse/extract/columns.js';
+import { createPairReader } from '../parse/extract/facts.js';
 import { letterAt } from '../parse/extract/grid.js';
-import { isBlank, type Line } from '../parse/lines.js';
+import { isBlank, isRule, type Line } from '../parse/lines.js';
 import { dateCandidates } from '../parse/values/date-candidates.js';
 import { bareUnit, isUnit } from '../parse/values/unit.js';
 
@@ -9,141 +11,312 @@ import { bareUnit, isUnit } from '../parse/values/unit.js';
 
 export type FinderMapping = Exclude<NonNullable<ParseMapping['meta']>, readonly unknown[]>;
 
-/** Longer lines are data. Splitting them in a dozen ways would take too long. */
+/** Longer lines are data. Splitting them in many ways would take too long. */
 const MAX_LINE = 20_000;
+/** More lines would not show other ways to write pairs. */
+const MAX_SEEN = 400;
+const MAX_FINDERS = 3;
 
-/** `separators`: in lines of one pair each. `read`: the lines that hold pairs. */
+/** A way to read pairs, and the evidence that it needs. */
+interface Candidate {
+  readonly finder: FinderMapping;
+  /** In lines of one pair each: what separates name and value. */
+  readonly signs: readonly string[];
+  /** How many facts it must add to be worth it. */
+  readonly cost: number;
+  readonly minHits: number;
+}
+
+/** What a candidate reads from one line. */
+interface Reading {
+  /** Names with a plausible value. */
+  readonly good: readonly string[];
+  /** How many values seem to contain another pair. */
+  readonly crowded: number;
+  readonly empty: number;
+  /** How many pairs are none, because the line was split in the wrong place. */
+  readonly junk: number;
+}
+
+type Measured = ReturnType<typeof measureCandidate>;
+
+/**
+ * Reads the lines in every way that their signs suggest, and takes the ways that yield the most facts. A wrong fact
+ * counts more than a missing one. `separators`: in lines of one pair each. `read`: the lines that hold pairs.
+ */
 export function findPairs(lines: readonly Line[], delimiter: string | undefined) {
-  const filled = lines.filter((line) => line.text.length <= MAX_LINE && !isBlank(line));
-  const several = findPairsInCells(filled, delimiter);
-  const read = new Set<Line>(several?.read);
-  const finders: FinderMapping[] = several ? [several.finder] : [];
-  const rest = filled.filter((line) => !read.has(line));
-  const separators = findSeparators(rest, delimiter);
-  if (separators.length > 0) finders.push(describeSeparators(separators, rest, delimiter));
-  for (const separator of separators) for (const line of pairLines(rest, separator, delimiter)) read.add(line);
-  return { finders, separators, read };
+  const filled = lines.filter((line) => line.text.length <= MAX_LINE && !isBlank(line) && !isRule(line));
+  const seen = filled.length <= MAX_SEEN ? filled : [...filled.slice(0, MAX_SEEN - 100), ...filled.slice(-100)];
+  const candidates = [...pairsPerLine(seen, delimiter), ...pairsInCells(delimiter)].map((candidate) =>
+    measureCandidate(candidate, seen, delimiter),
+  );
+  const read = new Set<Line>();
+  const chosen: Measured[] = [];
+  while (chosen.length < MAX_FINDERS) {
+    const scored = candidates.map((candidate) => ({ candidate, score: scoreOf(candidate, seen, read) }));
+    const best = scored.reduce((a, b) => (b.score > a.score ? b : a));
+    if (best.score <= 0) break;
+    chosen.push(best.candidate);
+    for (const line of filled) if (holdsPairs(best.candidate.readLine(line))) read.add(line);
+  }
+  const single = findSingleLines(seen, read, candidates, chosen);
+  for (const { line } of single) read.add(line);
+  return {
+    // The first finder of a fact decides its value.
+    finders: [...single.map(({ finder }) => finder), ...chosen.map(({ finder }) => finder)],
+    separators: chosen.flatMap(({ signs }) => signs),
+    read,
+  };
+}
+
+function measureCandidate(candidate: Candidate, lines: readonly Line[], delimiter: string | undefined) {
+  const { finder } = candidate;
+  const format = lineFormat(finder.delimiter ?? delimiter, '"');
+  const pairs = createPairReader({ ...finder, in: finder.in ?? 'lines' } as Finder, format);
+  const isRow = isRowIn(finder, delimiter);
+  const readLine = (line: Line): Reading => {
+    const split = finder.delimiter === undefined ? line : splitLine(line, format);
+    const found = (pairs(split) ?? []).filter(({ name }) => cleanName(name) !== '');
+    if (found.length > 0 && isRow(line)) return { ...NO_PAIRS, junk: 1 };
+    const judged = found.map(({ name, text }) => ({
+      name: cleanName(name),
+      is: judge(name, text, split, finder, delimiter),
+    }));
+    const count = (is: Judgement) => judged.filter((each) => each.is === is).length;
+    const good = judged.filter(({ is }) => is === 'good' || is === 'crowded').map(({ name }) => name);
+    return {
+      good,
+      crowded: count('crowded'),
+      empty: count('empty'),
+      junk: count('junk') + lostCells(split, found, finder),
+    };
+  };
+  return { ...candidate, readLine, readings: new Map(lines.map((line) => [line, readLine(line)])) };
+}
+
+/** A line of many cells is a row or a header, not a name and a value. */
+function isRowIn({ in: where, separator }: FinderMapping, delimiter: string | undefined): (line: Line) => boolean {
+  const isDelimited = delimiter !== undefined && compileSplit(delimiter).text !== undefined;
+  if (where === 'cells' || separator === 'cell' || !isDelimited) return () => false;
+  return ({ cells }) => cells.filter((cell) => cell !== '').length > MAX_PIECES;
+}
+
+/** Name, type, value, unit, comment. */
+const MAX_PIECES = 5;
+
+/** Cells that are no pair of their own are lost, or cut off from the value before them. */
+function lostCells({ cells }: Line, found: readonly unknown[], finder: FinderMapping): number {
+  if (found.length === 0) return 0;
+  const filled = cells.filter((cell) => /[\p{L}\p{N}]/u.test(cell)).length;
+  if (finder.separator === 'cell') return filled > 2 * found.length ? 1 : 0;
+  return finder.in === 'cells' && filled > found.length ? 1 : 0;
+}
+
+type Judgement = 'good' | 'crowded' | 'empty' | 'junk';
+
+function judge(
+  written: string,
+  text: string,
+  line: Line,
+  finder: FinderMapping,
+  delimiter: string | undefined,
+): Judgement {
+  const name = cleanName(written);
+  const sign = finder.delimiter === undefined ? undefined : compileSplit(delimiter ?? 'tab').text;
+  if (!isName(name) || isCut(name, text, line) || (sign !== undefined && name.includes(sign))) return 'junk';
+  if (!/[\p{L}\p{N}]/u.test(text)) return 'empty';
+  // The rest of another pair, another name, or a row.
+  if (/^[:=,;|]|[,;]$|^[-\d.]+:\s|\t.*\t.*\t/.test(text) || /^[\p{L}\p{N} .#/()-]+[:=]$/u.test(text)) return 'junk';
+  if (finder.separator === 'cell' && !isMarked(written, text, line)) return 'junk';
+  return ANOTHER_PAIR.test(text) ? 'crowded' : 'good';
+}
+
+/** A few words. A separator within them means that the line was split in the wrong place. */
+const isName = (name: string): boolean =>
+  name.length <= 60 &&
+  /\p{L}/u.test(name) &&
+  !/[:=]\s*[^\s:=]|[\t"|<>]|\.\.$/.test(name.replace(/ = [-\d.]+$/, '')) &&
+  !/^[\d.,;-]+\s|^(?:\S\s){2,}\S$/.test(name) &&
+  (hasPairedBrackets(name) || hasPairedBrackets(name.replace(/^\[/, '')));
+
+const hasPairedBrackets = (text: string): boolean => count(text, /[([]/g) === count(text, /[)\]]/g);
+
+const count = (text: string, pattern: RegExp): number => text.match(pattern)?.length ?? 0;
+
+/** A date is no pair. `12:30` is a time of day, `C:\Data` a path and `http://…` an address. */
+function isCut(name: string, text: string, { text: line }: Line): boolean {
+  if (/^[\\/]/.test(text) && /(?:^|\W)(?:[A-Za-z]|https?|ftp|file)$/.test(name)) return true;
+  if (/\d$/.test(name) && /^\d\d/.test(text) && line.includes(`${name.slice(-20)}:${text.slice(0, 2)}`)) return true;
+  return /\d/.test(name) && line.length < 60 && dateCandidates(line.trim()).length > 0;
+}
+
+const ANOTHER_PAIR = /(?:^|[\s,;/|])\p{L}[\p{L} .]{1,30}[:=]\s*[^\s\\/]/u;
+
+/** Alternating cells are pairs if signs mark the names, or if there is only one pair, or if the values are numbers. */
+function isMarked(name: string, text: string, { cells }: Line): boolean {
+  const next = cells[cells.indexOf(name) + 1];
+  if (/[:=]\s*$/.test(name) || next === ':' || next === '=') return true;
+  if (cells.some((cell) => cell !== text && cell.endsWith(text) && cell.startsWith(name))) return true;
+  const filled = cells.filter((cell) => cell !== '').length;
+  return (
+    filled === 2 ||
+    (filled > 3 && /^[^\d]*\p{L}{3}[^\d]*$/u.test(name) && /^[-+]?\d[\d.,]*(?:[eE][-+]?\d+)?$/.test(text))
+  );
+}
+
+/** Repeated names count little: a list of facts has different ones. */
+function scoreOf(
+  { readings, signs, cost, minHits }: Measured,
+  lines: readonly Line[],
+  read: ReadonlySet<Line>,
+): number {
+  const names = new Set<string>();
+  let times = 0;
+  let hasSeveral = signs.length > 0;
+  let penalty = cost;
+  for (const line of lines) {
+    const { good, crowded, empty, junk } = readings.get(line) ?? NO_PAIRS;
+    // All finders read all lines, so a line that another one has read would yield further facts.
+    if (read.has(line)) penalty += 2 * (good.length + empty + junk);
+    else {
+      for (const name of good) names.add(name);
+      times += good.length;
+      hasSeveral ||= good.length > 1;
+      penalty += 0.6 * crowded + 2 * junk - 0.05 * empty;
+    }
+  }
+  return !hasSeveral || names.size < minHits || names.size * 8 <= times ? 0 : names.size - penalty;
+}
+
+const NO_PAIRS: Reading = { good: [], crowded: 0, empty: 0, junk: 0 };
+
+const holdsPairs = ({ good, empty }: Reading): boolean => good.length > 0 || empty > 0;
+
+/** How each sign is written in a pattern. */
+const AS_PATTERN: Readonly<Record<string, string>> = {
+  tab: '\\t',
+  spaces: '(?<=\\S) {2,}(?![ :=])',
+  '|': '\\|',
+  dots: ' ?\\.{2,}[ :=]?',
+  quote: '\\s(?=")',
+  bracket: '(?<=^\\s*\\[[^\\]]*)\\]',
+};
+
+/** A colon that is not within a time of day, brackets, a path or an address. */
+const SURE_COLON = ':(?<!\\d:(?=\\d)|\\([^)]*)(?![\\\\/])';
+
+const isSign = (sign: string | undefined): boolean => /^(?:[:=]|dots|quote|bracket)$/.test(sign ?? '');
+
+/** One pair per line, split at the first of one to three signs. */
+function pairsPerLine(lines: readonly Line[], delimiter: string | undefined): Candidate[] {
+  const own = delimiter === undefined || delimiter === 'whitespace' ? [] : [delimiter];
+  const signs = [...new Set([...own, ':', '=', 'tab', 'spaces', 'dots', 'quote', 'bracket'])].filter((sign) => {
+    const pattern = new RegExp(AS_PATTERN[sign] ?? sign);
+    return lines.some(({ text }) => pattern.test(text));
+  });
+  const sets = signs.flatMap((one, n) => [
+    [one],
+    ...signs
+      .slice(n + 1)
+      .flatMap((two, m) => [[one, two], ...signs.slice(n + m + 2).map((three) => [one, two, three])]),
+  ]);
+  return sets.flatMap((set) =>
+    separatorsOf(set, lines, delimiter).map((finder, n) => ({
+      finder,
+      signs: set,
+      cost: 0.1 * n + set.slice(1).reduce((sum, sign) => sum + (/^[:=]$/.test(sign) ? 0.6 : 1.5), 0),
+      // Spaces separate words too, so they need more evidence.
+      minHits: set.every((sign) => sign === 'spaces') ? 4 : isSign(set[0]) && set.length === 1 ? 1 : 2,
+    })),
+  );
+}
+
+/** The ways to write a set of signs, simplest first. */
+function separatorsOf(
+  signs: readonly string[],
+  lines: readonly Line[],
+  delimiter: string | undefined,
+): FinderMapping[] {
+  const [first = ':', ...others] = signs;
+  const isWord = first in AS_PATTERN && !['tab', 'spaces', '|'].includes(first);
+  const plain =
+    others.length > 0 || isWord ? [] : [{ separator: first, ...(first === delimiter && describePieces(lines)) }];
+  // Delimiters directly after the sign only move the value to the right.
+  const sign = delimiter === undefined ? undefined : compileSplit(delimiter).text;
+  const padding = sign === undefined || sign === '\t' ? '[\\s]*' : `[\\s${sign}]*`;
+  const write = (colon: string) => {
+    const patterns = signs.map((each) => (each === ':' ? colon : (AS_PATTERN[each] ?? each)));
+    return {
+      separator: patterns.length === 1 ? `/${patterns[0]}${padding}/` : `/(?:${patterns.join('|')})${padding}/`,
+    };
+  };
+  const isPadded = first !== delimiter || others.length > 0;
+  return [...plain, ...(isPadded ? [write(':')] : []), ...(signs.includes(':') ? [write(SURE_COLON)] : [])];
 }
 
 /** Two or more spaces, but not those that align the separators: `Method   :  A     Vial : 1`. */
 const GAPS = '/(?<![ :=]) {2,}(?![ :=])/';
 
 /** Several pairs per line, each in one cell (`User: A, Test: 3`) or in two (`User:` `A` `Test:` `3`). */
-function findPairsInCells(lines: readonly Line[], delimiter: string | undefined) {
-  const delimiters = [delimiter, ',', ';', 'spaces', 'tab', GAPS].filter((each) => each !== undefined);
-  let best: (ReturnType<typeof countPairs> & { finder: FinderMapping }) | undefined;
-  for (const candidate of new Set(delimiters)) {
-    const split = compileSplit(candidate).all;
-    const own = candidate === delimiter ? {} : { delimiter: candidate };
-    for (const separator of [':', '=']) {
-      const { once } = compileSplit(separator);
-      const isOne = (cell: string) => {
-        const parts = once(cell);
-        return parts !== undefined && parts[1] !== '' && isPair(parts, separator);
-      };
-      const found = countPairs(lines, ({ text }) => split(text).filter(isOne).length);
-      if (found.hits >= (candidate === delimiter ? 2 : 3) && found.hits > (best?.hits ?? 0))
-        best = { ...found, finder: { ...own, in: 'cells', separator } };
-    }
-    const found = countPairs(lines, ({ text }) => {
-      const cells = split(text).filter((cell) => cell !== '');
-      return cells.filter((cell, n) => n % 2 === 0 && /[:=]$/.test(cell)).length;
-    });
-    if (found.lines > 1 && found.hits > (best?.hits ?? 0)) best = { ...found, finder: { ...own, separator: 'cell' } };
-  }
-  return best;
+function pairsInCells(delimiter: string | undefined): Candidate[] {
+  const delimiters = new Set([
+    ...(delimiter === undefined || delimiter === 'whitespace' ? [] : [delimiter]),
+    ',',
+    ';',
+    'spaces',
+    'tab',
+    GAPS,
+  ]);
+  const signs = [':', `/${SURE_COLON}\\s*/`, '='];
+  const beforeName = [',', ';', '/', '|'].flatMap((sign) =>
+    [':', '='].map((mark) => ({
+      delimiter: `/${AS_PATTERN[sign] ?? (sign === '/' ? '\\/' : sign)}\\s*(?=[A-Za-z][^${sign === '/' ? '\\/' : sign}${mark}]+${mark})/`,
+      separator: mark === ':' ? `/${SURE_COLON}\\s*/` : mark,
+    })),
+  );
+  const finders: FinderMapping[] = [
+    ...[...delimiters].flatMap((each) => signs.map((separator) => ({ delimiter: each, separator }))),
+    ...beforeName,
+  ].map((each) => ({
+    ...(each.delimiter !== delimiter && { delimiter: each.delimiter }),
+    in: 'cells',
+    separator: each.separator,
+  }));
+  const alternating: FinderMapping[] = [...delimiters].map((each) => ({
+    ...(each !== delimiter && { delimiter: each }),
+    separator: 'cell',
+  }));
+  return [...finders, ...alternating].map((finder) => ({
+    finder,
+    signs: [],
+    cost: finder.delimiter === undefined ? 0.2 : 0.6,
+    minHits: finder.delimiter === undefined ? 2 : 3,
+  }));
 }
 
-/** `hits`: how many pairs are in lines with several. */
-function countPairs(lines: readonly Line[], pairsIn: (line: Line) => number) {
-  const counted = lines.map((line) => ({ line, pairs: pairsIn(line) }));
-  const several = counted.filter(({ pairs }) => pairs > 1);
-  return {
-    lines: several.length,
-    hits: several.reduce((sum, { pairs }) => sum + pairs, 0),
-    read: counted.filter(({ pairs }) => pairs > 0).map(({ line }) => line),
-  };
-}
+const MAX_SINGLE_LINES = 6;
 
-/** What separates name and value; more than one if some lines use another separator. */
-function findSeparators(lines: readonly Line[], delimiter: string | undefined): string[] {
-  const own = delimiter === undefined || delimiter === 'whitespace' ? [] : [delimiter];
-  const candidates = new Set([...own, ':', '=', 'tab', 'spaces']);
-  const found: string[] = [];
-  let rest = lines;
-  while (rest.length > 0 && found.length < 3) {
-    const signs = [...candidates].filter((each) => each !== 'spaces');
-    const isFirst = found.length === 0;
-    // A sign is stronger evidence than a gap.
-    const best = bestSeparator(rest, signs, delimiter, isFirst) ?? bestSeparator(rest, ['spaces'], delimiter, isFirst);
-    if (best === undefined || found.includes(best)) break;
-    found.push(best);
-    candidates.delete(best);
-    const read = new Set(pairLines(rest, best, delimiter));
-    rest = rest.filter((line) => !read.has(line));
-  }
-  return found;
-}
-
-function bestSeparator(
+/** Lines with several pairs, unlike the others: read one by one. */
+function findSingleLines(
   lines: readonly Line[],
-  candidates: readonly string[],
-  delimiter: string | undefined,
-  isFirst: boolean,
-): string | undefined {
-  let best: { separator: string; hits: number } | undefined;
-  for (const separator of candidates) {
-    const { once } = compileSplit(separator);
-    const split = lines.filter(({ text }) => once(text)).length;
-    const pairs = pairLines(lines, separator, delimiter);
-    const hits = new Set(pairs.map(({ text }) => once(text)?.[0])).size;
-    // In a list of facts, most lines that can be split have a name, and most names differ.
-    const isList = pairs.length * 2 >= split && hits * 8 > pairs.length;
-    // Spaces separate words too, so they need more evidence.
-    const minHits = separator === 'spaces' ? 4 : isFirst || separator === '=' ? 1 : 2;
-    if (isList && hits >= minHits && hits > (best?.hits ?? 0)) best = { separator, hits };
+  read: ReadonlySet<Line>,
+  candidates: readonly Measured[],
+  chosen: readonly Measured[],
+) {
+  const cells = candidates.filter(({ signs }) => signs.length === 0);
+  const found: { line: Line; finder: FinderMapping }[] = [];
+  for (const line of lines) {
+    const isRead = read.has(line);
+    const best = cells
+      .filter(({ readings }) => {
+        const { good = [], crowded = 0, junk = 0 } = readings.get(line) ?? {};
+        return good.length > 1 && crowded + junk === 0 && new Set(good).size === good.length;
+      })
+      .sort((a, b) => a.cost - b.cost)[0];
+    const isCrowded = chosen.some(({ readings }) => (readings.get(line)?.crowded ?? 0) > 0);
+    if (best && (!isRead || isCrowded)) found.push({ line, finder: { line: line.number, ...best.finder } });
   }
-  return best?.separator;
-}
-
-/** Name, type, value, unit, comment. */
-const MAX_PIECES = 5;
-
-function pairLines(lines: readonly Line[], separator: string, delimiter: string | undefined): Line[] {
-  const { once } = compileSplit(separator);
-  const isDelimited = delimiter !== undefined && compileSplit(delimiter).text !== undefined;
-  return lines.filter(({ text, cells }) => {
-    // A line of many cells is a row or a header.
-    if (isDelimited && cells.filter((cell) => cell !== '').length > MAX_PIECES) return false;
-    const parts = once(text);
-    return parts !== undefined && isPair(parts, separator);
-  });
-}
-
-/** `12:30` is a time of day, not a name and a value. */
-const isPair = ([name, value]: readonly [string, string], separator: string): boolean =>
-  isName(name) && !(separator === ':' && /\d$/.test(name) && /^\d\d/.test(value));
-
-/** A few words. A separator within them means that the line was split in the wrong place. */
-const isName = (name: string): boolean =>
-  name.length <= 60 && /\p{L}/u.test(name) && !/[:=]\s*[^\s:=]/.test(name) && !/^[\d.,;-]+\s/.test(name);
-
-const AS_PATTERN: Readonly<Record<string, string>> = { tab: '\\t', spaces: ' {2,}(?![ :=])', '|': '\\|' };
-
-function describeSeparators(
-  separators: readonly string[],
-  lines: readonly Line[],
-  delimiter: string | undefined,
-): FinderMapping {
-  const [first = ':', ...others] = separators;
-  if (first === delimiter && others.length === 0) return { separator: first, ...describePieces(lines) };
-  // Delimiters directly after the separator only move the value to the right.
-  const sign = delimiter === undefined ? undefined : compileSplit(delimiter).text;
-  const isMoved = sign !== undefined && lines.some(({ text }) => text.replaceAll('"', '').includes(`${first}${sign}`));
-  if (others.length === 0 && !isMoved) return { separator: first };
-  const signs = separators.map((each) => AS_PATTERN[each] ?? each).join('|');
-  const padding = sign === undefined || sign === '\t' ? '[\\s]*' : `[\\s${sign}]*`;
-  return { separator: others.length === 0 ? `/${signs}${padding}/` : `/(?:${signs})${padding}/` };
+  return found.slice(0, MAX_SINGLE_LINES);
 }
 
 /** Which cell holds the value, if a type precedes it or a unit follows it. */
@@ -171,9 +344,12 @@ export const findUnnamed = (lines: readonly Line[], delimiter: string | undefine
     .slice(0, MAX_UNNAMED_LINES)
     .map((line) => describeUnnamed(line, delimiter));
 
-/** Not a rule, not the name of a section, not prose. */
+/** Not a rule, not the name of a section or of an empty fact, not prose. */
 const isInformative = ({ text }: Line): boolean =>
-  text.length <= 300 && /[\p{L}\p{N}]{2}/u.test(text) && !/^\W*\[[^\]]*\]\W*$/.test(text) && !/^[~>]/.test(text.trim());
+  text.length <= 300 &&
+  /[\p{L}\p{N}]{2}/u.test(text) &&
+  !/^\W*\[[^\]]*\]\W*$|[:=]\W*$/.test(text) &&
+  !/^[~>]|^[-=_*#]{3}.*[-=_*#]{3}$/.test(text.trim());
 
 function describeUnnamed({ number: line, text, cells }: Line, delimiter: string | undefined): FinderMapping {
   const whole: FinderMapping = { line, match: `/(?<A${line}>\\S.*\\S)/` };
@@ -182,8 +358,10 @@ function describeUnnamed({ number: line, text, cells }: Line, delimiter: string 
   const byCell = (places: readonly number[]) =>
     Object.fromEntries(places.map((place) => [`${letterAt(place - 1)}${line}`, place]));
   const filled = filledPlaces(cells);
-  // A single quoted cell: without its quotes.
-  if (text.trim().startsWith('"') && filled.length === 1) return { line, cells: byCell(filled) };
+  // A single cell: without its quotes and the delimiters around it.
+  if (filled.length === 1 && text.trim() !== cells[(filled[0] ?? 1) - 1]) return { line, cells: byCell(filled) };
+  // Commas within brackets do not separate cells.
+  if (/\([^)]*[,;|\t]/.test(text)) return whole;
   const signs = [delimiter ?? ',', ',', ';', 'tab', '|'].filter((sign) => !/^[sw]/.test(sign));
   for (const sign of new Set(signs)) {
     const places = filledPlaces(text.split(sign === 'tab' ? '\t' : sign).map((cell) => cell.trim()));

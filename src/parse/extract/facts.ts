@@ -202,8 +202,8 @@ function readPairs(finder: FactFinder, line: Line): void {
   const found = finder.read(line);
   finder.isMatched ||= found !== undefined;
   for (const pair of found ?? []) {
-    const name = cleanName(pair.name);
-    if (name !== '') pairs.push({ ...pair, name });
+    const name = cleanName(pair.name).replace(/^\[(?=[^\]]*$)/, '');
+    if (name !== '') pairs.push({ ...pair, name, text: unquote(pair.text) });
   }
   if (pairs.length <= MAX_PAIRS) return;
   throw context.refuse(`\`meta\` finds more than ${MAX_PAIRS} facts, which may be the rows of a table`, {
@@ -211,6 +211,9 @@ function readPairs(finder: FactFinder, line: Line): void {
     hint: 'describe the table: `table: { after: "…" }`',
   });
 }
+
+/** A value in quotes: `OPERATOR "Ada"`. */
+const unquote = (text: string): string => (/^"[^"]*"$/.test(text) ? text.slice(1, -1).trim() : text);
 
 /**
  * All facts that were found. Refuses the file if a line or pattern was not found.
@@ -248,7 +251,7 @@ function requireMatches({ options, context, state, isLineFound, isMatched }: Fac
 /** Reads names and values from a line; undefined if the line does not match. */
 type PairReader = (line: Line) => Pair[] | undefined;
 
-function createPairReader(finder: Finder, format: LineFormat): PairReader {
+export function createPairReader(finder: Finder, format: LineFormat): PairReader {
   const { separator, cells, match } = finder;
   if (match !== undefined) return createMatchReader(match);
   if (cells !== undefined) return createCellReader(cells);
@@ -293,13 +296,15 @@ function alternatingCells(line: Line): Pair[] {
   const pairs: Pair[] = [];
   let open: string | undefined;
   for (const cell of line.cells) {
-    if (cell === '' || cell === ':' || cell === '=') continue;
+    if (cell === '' || cell === ':' || cell === '=' || cell === '|') continue;
     const both = open === undefined ? nameAndValue(cell) : undefined;
     if (both) pairs.push({ ...both, line });
     else if (open === undefined) open = cell;
     else {
-      pairs.push({ name: open, text: cell, line });
-      open = undefined;
+      // A name directly after a name: the first has no value.
+      const isName = /[:=]$/.test(cell) && /[:=]$/.test(open);
+      pairs.push({ name: open, text: isName ? '' : cell, line });
+      open = isName ? cell : undefined;
     }
   }
   return pairs;

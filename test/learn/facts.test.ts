@@ -1,0 +1,96 @@
+import { describe, expect, test } from 'vitest';
+import { measured, meta, read } from '../support/reading.js';
+
+const TABLE = '\n\nx,y,z\n1,2,3\n4,5,6\n7,8,9\n';
+const TABS = TABLE.replaceAll(',', '\t');
+
+describe('a list of facts', () => {
+  test.each([
+    ['with dots', 'Sample ....... S 17\nOperator ..... Ada\n', { Sample: 'S 17', Operator: 'Ada' }],
+    ['with dots and colons', 'Sample ....: S 17\nOperator ..: Ada\n', { Sample: 'S 17', Operator: 'Ada' }],
+    ['in brackets', '[Sample] S 17\n[Operator] Ada\n', { Sample: 'S 17', Operator: 'Ada' }],
+    ['with quoted values', 'SAMPLE "S 17"\nOPERATOR "Ada"\n', { SAMPLE: 'S 17', OPERATOR: 'Ada' }],
+    ['with $', '$SAMPLE=S 17\n$OPERATOR=Ada\n', { $SAMPLE: 'S 17', $OPERATOR: 'Ada' }],
+    ['with #', '#Sample: S 17\n#Operator: Ada\n', { Sample: 'S 17', Operator: 'Ada' }],
+    [
+      'with aligned values',
+      'Sample      S 17\nOperator    Ada\nMethod      Scan\nLamp        D2\n',
+      { Sample: 'S 17', Operator: 'Ada', Method: 'Scan', Lamp: 'D2' },
+    ],
+    [
+      'side by side',
+      'Sample: S 17   Operator: Ada\nLamp: D2   Mode: scan\n',
+      { Sample: 'S 17', Lamp: 'D2', Mode: 'scan' },
+    ],
+    ['in one line', 'Sample: S 17, Operator: Ada, Lamp: D2\n', { Sample: 'S 17', Operator: 'Ada', Lamp: 'D2' }],
+    ['with a unit in the name', 'Temp (°C): 25\nMode: scan\n', { Temp: 25, Mode: 'scan' }],
+    ['with a unit in a third cell', 'Temp,25,°C\nTime,3,min\nMode,scan\n', { Temp: 25, Time: 3, Mode: 'scan' }],
+  ])('%s', async (_, text, facts) => {
+    expect(meta(await read(text + TABLE))).toMatchObject(facts);
+  });
+
+  test('can have a line with several of them, and values with commas', async () => {
+    const text = 'Name: A, B and C\nOptions: fast, cold\nWavelengths: 450, Speed: Normal, Delay: 100 ms\n';
+    const facts = { Name: 'A, B and C', Options: 'fast, cold', Wavelengths: 450, Speed: 'Normal', Delay: 100 };
+    expect(meta(await read(text + TABS))).toMatchObject(facts);
+  });
+
+  test('can have cells with a lone colon between name and value', async () => {
+    const text = 'Probe,:,S 17,Operator,:,Ada\nLot,:,,Lamp,:,D2\n';
+    expect(meta(await read(text + TABLE))).toMatchObject({ Probe: 'S 17', Operator: 'Ada' });
+  });
+
+  test('can have a name without a value before another name', async () => {
+    const text = 'Completed:\tBath:\t77.3 K\nStarted:\t10:05\tGas:\tN2\n';
+    expect(meta(await read(text + TABS))).toEqual({ Completed: null, Bath: 77.3, Started: '10:05', Gas: 'N2' });
+  });
+});
+
+describe('no fact is', () => {
+  test('a part of a time, a path, an address or a date', async () => {
+    const lines = [
+      'Sample\tS 17',
+      'Time\t9:00:04 PM',
+      'File\tC:\\Data\\run.dat',
+      'Site\thttp://lab',
+      'Mode: scan',
+      'Lamp: D2',
+    ];
+    expect(meta(await read(`June 12, 2024   20:32:12\n${lines.join('\n')}${TABS}`))).toEqual({
+      ...{
+        Sample: 'S 17',
+        Time: '9:00:04 PM',
+        File: 'C:\\Data\\run.dat',
+        Site: 'http://lab',
+        Mode: 'scan',
+        Lamp: 'D2',
+      },
+      ...{ A1: '2024-06-12T20:32:12', date: '2024-06-12T20:32:12' },
+    });
+  });
+
+  test('a line that another finder reads', async () => {
+    const text = 'User: Ada,Path: C:\\Data,Run no.: 3,,\nTest: ABS,Date: 2024-05-03,Time: 16:54:03,,\nAbsorbance,,,,\n';
+    const { A3, date, ...facts } = meta(await read(text + TABLE));
+    expect(facts).toEqual({
+      ...{ User: 'Ada', Path: 'C:\\Data', 'Run no.': 3, Test: 'ABS', Date: '2024-05-03', Time: '16:54:03' },
+    });
+    expect(A3).toBe('Absorbance');
+    expect(date).toBe('2024-05-03T16:54:03');
+  });
+
+  test('a drawn line, the name of a section, or a name without a value', async () => {
+    const text = '==== BEGINNING ====\n[Settings]\nMode: scan\nLamp: D2\nRemarks:\n';
+    expect(meta(await read(text + TABLE))).toEqual({ Mode: 'scan', Lamp: 'D2', Remarks: null });
+  });
+
+  test('split at a comma within brackets', async () => {
+    const text = 'Mode: scan\nLamp: D2\n\nS43(Full 4 Port(1,2,3,4))\n';
+    expect(meta(await read(text + TABS))).toMatchObject({ A4: 'S43(Full 4 Port(1,2,3,4))' });
+  });
+});
+
+test('a simple list needs a simple separator', async () => {
+  const { mapping } = await measured(`Started: 10:05\nFile: C:\\Data\nMode: scan${TABLE}`);
+  expect(mapping.meta).toEqual({ separator: ':' });
+});
