@@ -88,7 +88,8 @@ function measureCandidate(candidate: Candidate, lines: readonly Line[], delimite
       good,
       crowded: count('crowded'),
       empty: count('empty'),
-      junk: count('junk') + lostCells(split, found, finder),
+      // A wide line of a workbook counts no more than others.
+      junk: Math.min(2, count('junk') + lostCells(split, found, finder)),
     };
   };
   return { ...candidate, readLine, readings: new Map(lines.map((line) => [line, readLine(line)])) };
@@ -180,7 +181,7 @@ function scoreOf(
     if (read.has(line)) penalty += 2 * (good.length + empty + junk);
     else {
       for (const name of good) names.add(name);
-      times += good.length;
+      times += new Set(good).size;
       hasSeveral ||= good.length > 1;
       penalty += 0.6 * crowded + 2 * junk - 0.05 * empty;
     }

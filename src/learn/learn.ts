@@ -9,9 +9,12 @@ import { explain, FileError } from '../errors.js';
 import { createMapping } from '../mapping/mapping.js';
 import { openSample } from '../mapping/sample.js';
 import { changesBetween, type FileRecord, type IdentifiedFile, shapeOf } from '../model.js';
+import { firstLines, openText } from '../parse/cells.js';
+import { formatOf } from '../parse/formats/formats.js';
 import { openFile } from '../parse/source.js';
 import { contentOf } from '../watch/identify.js';
 import { createMatcher } from '../watch/match.js';
+import { suggestTags, suggestTitle } from './describe.js';
 import { measureFile } from './formats.js';
 import { withLine } from './measure.js';
 
@@ -45,16 +48,18 @@ export async function learn(files: readonly IdentifiedFile[], nowMs: number, sig
   const name = suggestName(watch, paths);
   const choice = await chooseMapping(files, {
     measure: (file) => measureSample(file, signal),
+    lines: (file) => firstTexts(file, signal),
     read: (file, parse) => createMapping(toInstrument(name, { watch, parse })).parse(file, signal),
   });
-  const title = suggestTitle(choice.read.map(({ record }) => record));
+  const records = choice.read.map(({ record }) => record);
+  const tags = suggestTags(records);
   // Until a person has checked the mapping, readings that it does not read hold the run.
   const written = {
     watch,
     files: suggestFiles(watch, paths),
     parse: choice.mapping,
     unread: 'hold' as const,
-    experiment: { title },
+    experiment: { title: suggestTitle(records), ...(tags.length > 0 && { tags: ['{{ instrument }}', ...tags] }) },
   };
   const instrument = toInstrument(name, written);
   const doubts = [
@@ -106,13 +111,17 @@ function unmatchedSamples({ watch, files, ignore, ready }: Instrument, paths: re
 interface ChooseDeps<File> {
   /** Throws a FileError if the file cannot be measured. */
   measure(file: File): Promise<{ readonly mapping: ParseMapping; readonly doubts: readonly string[] }>;
-  /** Throws a FileError if the mapping does not read the file. */
-  read(file: File, mapping: ParseMapping): Promise<FileRecord>;
+  /** The first lines of a text file, to find one that other samples do not have. */
+  lines?(file: File): Promise<readonly string[]>;
+  /** Throws a FileError if the mapping, or the first of its alternatives that matches, does not read the file. */
+  read(file: File, mapping: WrittenMapping): Promise<FileRecord>;
 }
 
-/** The mapping that reads the most samples. */
+type WrittenMapping = ParseMapping | ParseMapping[];
+
+/** The mapping that reads the most samples, or alternatives for samples with different layouts. */
 interface Choice<File> {
-  readonly mapping: ParseMapping;
+  readonly mapping: WrittenMapping;
   readonly doubts: readonly string[];
   readonly read: readonly { readonly file: File; readonly record: FileRecord }[];
   readonly unread: readonly { readonly file: File; readonly reason: string }[];
@@ -147,7 +156,7 @@ export async function chooseMapping<File>(files: readonly File[], deps: ChooseDe
     if (choice.unread.length === 0) return choice;
     if (best === undefined || choice.unread.length < best.unread.length) best = choice;
   }
-  if (best) return best;
+  if (best) return (await chooseAlternatives(best, files, samples, deps)) ?? best;
   throw new FileError(errors.map((error) => explain(error)).join('\n'));
 }
 
@@ -162,8 +171,70 @@ function candidates<File>(samples: readonly MeasuredSample<File>[]) {
   ]);
 }
 
+/** More layouts than this are of several instruments. */
+const MAX_ALTERNATIVES = 5;
+
+/**
+ * A list of mappings, each for the samples with a line that the others do not have. Undefined if there is no such line,
+ * or if the list reads no more samples than its first mapping.
+ */
+async function chooseAlternatives<File>(
+  best: Choice<File>,
+  files: readonly File[],
+  samples: readonly MeasuredSample<File>[],
+  deps: ChooseDeps<File>,
+): Promise<Choice<File> | undefined> {
+  const groups = [
+    { mapping: [best.mapping].flat()[0] ?? {}, doubts: best.doubts, files: best.read.map(({ file }) => file) },
+  ];
+  let left = best.unread.map(({ file }) => file);
+  while (groups.length < MAX_ALTERNATIVES) {
+    const own = samples.find(({ file }) => left.includes(file));
+    if (!own) break;
+    const { read } = await tryMapping(own.mapping, left, samples, deps);
+    const taken = read.map(({ file }) => file);
+    if (taken.length === 0) break;
+    groups.push({ mapping: own.mapping, doubts: own.doubts, files: taken });
+    left = left.filter((file) => !taken.includes(file));
+  }
+  const texts = new Map<File, readonly string[]>();
+  for (const file of files) texts.set(file, (await deps.lines?.(file)) ?? []);
+  const mapping = groups.flatMap((group) => {
+    const others = files.filter((file) => !group.files.includes(file) && !left.includes(file));
+    const when = findOwnLine(
+      group.files.map((file) => texts.get(file) ?? []),
+      others.flatMap((file) => texts.get(file) ?? []),
+    );
+    return when === undefined ? [] : [{ when, ...group.mapping }];
+  });
+  if (mapping.length < groups.length || groups.length < 2) return undefined;
+  const doubts = [...new Set(groups.flatMap((group) => group.doubts))];
+  const choice = { mapping, doubts, ...(await tryMapping(mapping, files, samples, deps)) };
+  return choice.unread.length < best.unread.length ? choice : undefined;
+}
+
+/** The start of a line that all these files have and no other file has: words that are not a value. */
+function findOwnLine(files: readonly (readonly string[])[], others: readonly string[]): string | undefined {
+  const [first = [], ...further] = files;
+  const starts = first.map((text) => /^\s*([^\d:=,;\t|"]*\p{L}{2}[^\d:=,;\t|"]*)/u.exec(text)?.[1]?.trim() ?? '');
+  const isIn = (texts: readonly string[], start: string) => texts.some((text) => text.trimStart().startsWith(start));
+  return starts.find(
+    (start) => start.length >= 3 && further.every((texts) => isIn(texts, start)) && !isIn(others, start),
+  );
+}
+
+/** Enough to see the layout. */
+const MAX_TEXTS = 200;
+
+/** None of files that are not text. */
+async function firstTexts(file: IdentifiedFile, signal?: AbortSignal): Promise<readonly string[]> {
+  const opened = openSource(file, signal);
+  const format = await formatOf(opened);
+  return format === 'delimited' || format === 'text' ? firstLines(await openText(opened), MAX_TEXTS) : [];
+}
+
 async function tryMapping<File>(
-  mapping: ParseMapping,
+  mapping: WrittenMapping,
   files: readonly File[],
   samples: readonly MeasuredSample<File>[],
   deps: ChooseDeps<File>,
@@ -204,10 +275,13 @@ const countNumbers = ({ tables }: FileRecord): number =>
     .reduce((count, { value }) => count + (typeof value === 'number' ? 1 : 0), 0);
 
 export async function measureSample(file: IdentifiedFile, signal?: AbortSignal) {
-  const { path, size } = file;
-  const source = { path, name: basename(path), size, content: contentOf(file) };
-  const { likely, doubts } = await measureFile(openFile(source, NO_MAPPING, signal));
+  const { likely, doubts } = await measureFile(openSource(file, signal));
   return { mapping: likely(), doubts };
+}
+
+function openSource(file: IdentifiedFile, signal?: AbortSignal) {
+  const { path, size } = file;
+  return openFile({ path, name: basename(path), size, content: contentOf(file) }, NO_MAPPING, signal);
 }
 
 /** Folder names that say nothing about the instrument. */
@@ -248,33 +322,13 @@ export function suggestFiles(watch: string, paths: readonly string[]): string | 
   return globs.length === 1 ? (globs[0] ?? '*') : globs;
 }
 
-/** Facts that name a sample, best first. `Sample volume` and `Run date` do not. */
-const TITLE_FACTS = [
-  /^(sample|specimen|probe|[ée]chantillon|muestra|campione|サンプル|試料)([ _-]?(id|name|no\.?|nr\.?|number))?$/i,
-  /^(plate|platte|plaque)([ _-]?(id|name|no\.?|nr\.?|number|barcode))?$/i,
-  /^(name|title|titel|titre|id|run([ _-]?(id|name|no\.?|number))?)$/i,
-];
-
-/** A title that distinguishes the runs: by a fact that names the sample in all files, or else by the file name. */
-export function suggestTitle(records: readonly FileRecord[]): string {
-  const isInAll = (name: string) => records.every(({ meta }) => (meta.get(name)?.text ?? '').trim() !== '');
-  const names = [...(records[0]?.meta.keys() ?? [])].filter((name) => isQuotable(name) && isInAll(name));
-  const [sample] = TITLE_FACTS.flatMap((title) => names.filter((name) => title.test(name)));
-  return `${sample === undefined ? '{{ file.stem }}' : insert(sample)} ({{ instrument }})`;
-}
-
-/** Liquid cannot escape a quote or a closing brace in a name. */
-const isQuotable = (name: string): boolean => !/["\\{}%]/.test(name);
-
-const insert = (name: string): string => (/^[A-Za-z_]\w*$/.test(name) ? `{{ meta.${name} }}` : `{{ meta["${name}"] }}`);
-
 /** A part of a configuration, with the doubts as comments. */
 export async function toYaml({ name, instrument, doubts }: Learned, samples: readonly string[]): Promise<string> {
   const from = samples.length === 1 ? samples[0] : `${samples.length} files`;
   const comments = [
     `Learned from ${from}. Review it, then test it: labfeed try --config THIS_FILE ${shellWord(name)} SAMPLE`,
     'watch is the folder of the samples. Replace it with the folder that the instrument writes to.',
-    ...doubts.map((doubt) => `Unsure: ${doubt}`),
+    ...[...new Set(doubts)].map((doubt) => `Unsure: ${doubt}`),
   ];
   const part = stringify({ instruments: { [name]: instrument } }, { lineWidth: 0 });
   return `${comments.map(toComment).join('')}${part}`.trimEnd();

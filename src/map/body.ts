@@ -154,14 +154,21 @@ function renderLimited(
   };
 }
 
-/** Without empty facts, and without labfeed's own `date` where another fact, two facts or the name of the file show it. */
+/** Without empty facts, facts that are repeated with the same value, and labfeed's own `date` where another fact, two facts or the name of the file show it. */
 function factsToShow(meta: FileRecord['meta'], fileName: string): FileRecord['meta'] {
   const date = meta.get('date')?.text ?? '';
   const texts = [fileName, ...[...meta].flatMap(([name, { text }]) => (name === 'date' ? [] : text))];
   const isRepeated =
     texts.some((text) => text.includes(date)) ||
     texts.some((day) => day !== '' && date.startsWith(`${day} `) && texts.includes(date.slice(day.length + 1)));
-  return new Map([...meta].filter(([name, { text }]) => text !== '' && !(name === 'date' && isRepeated)));
+  // A report repeats its head on every page.
+  const isAgain = (name: string, text: string) => {
+    const first = meta.get(name.replace(/ \(\d+\)$/, ''));
+    return first?.text === text && / \(\d+\)$/.test(name);
+  };
+  return new Map(
+    [...meta].filter(([name, { text }]) => text !== '' && !(name === 'date' && isRepeated) && !isAgain(name, text)),
+  );
 }
 
 /** A summary unless the table is short, then its rows or its plates. `isWhole`: every cell is shown, uncut. */

@@ -1,14 +1,8 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { ParseMapping } from '../../src/config/vocabulary.js';
 import { FileError } from '../../src/errors.js';
-import {
-  chooseMapping,
-  commonFolder,
-  measureSample,
-  suggestFiles,
-  suggestName,
-  suggestTitle,
-} from '../../src/learn/learn.js';
+import { suggestTags, suggestTitle } from '../../src/learn/describe.js';
+import { chooseMapping, commonFolder, measureSample, suggestFiles, suggestName } from '../../src/learn/learn.js';
 import type { IdentifiedFile } from '../../src/model.js';
 import { record, table, v } from '../support/map-samples.js';
 import { read } from '../support/reading.js';
@@ -27,7 +21,7 @@ const sample = (name: string, content: string): IdentifiedFile => ({
 const learn = (...files: IdentifiedFile[]) =>
   chooseMapping(files, {
     measure: measureSample,
-    read: ({ content = Buffer.of() }: IdentifiedFile, mapping: ParseMapping) => read(content, mapping),
+    read: ({ content = Buffer.of() }: IdentifiedFile, mapping: ParseMapping | ParseMapping[]) => read(content, mapping),
   });
 
 const PLAIN = sample('plain.csv', 'Sample;Weight (mg)\nA;1,5\nB;2,25\n');
@@ -49,7 +43,7 @@ test('another sample can settle what one leaves open', async () => {
   );
   const { mapping, doubts, read: taken, unread } = await learn(AMBIGUOUS, PLAIN);
   expect(doubts).toEqual([]);
-  expect(mapping.decimal).toBe(',');
+  expect(mapping).toMatchObject({ decimal: ',' });
   expect(unread).toEqual([]);
   expect(taken.map(({ file }) => file)).toEqual([AMBIGUOUS, PLAIN]);
   expect(taken[0]?.record.tables[0]?.rows[0]?.[1]?.value).toBe(1.234);
@@ -78,14 +72,14 @@ test('a sample that only a person can interpret has a doubt with the line to wri
 test('words for missing values are collected from all samples', async () => {
   const with_ = (name: string, word: string) => sample(name, `Well,A260\nA1,1.5\nA2,2.5\nA3,3.5\nA4,${word}\nA5,4.5\n`);
   const { mapping, unread } = await learn(with_('a.csv', 'OVRFLW'), with_('b.csv', 'N/A'));
-  expect(mapping.missing).toEqual(['OVRFLW', 'N/A']);
+  expect(mapping).toMatchObject({ missing: ['OVRFLW', 'N/A'] });
   expect(unread).toEqual([]);
 });
 
 test('if no mapping reads all samples, the one that reads most is taken, and the others are reported', async () => {
   const again = sample('again.csv', 'Sample;Weight (mg)\nC;3,5\nD;4,5\n');
   const { mapping, unread } = await learn(OTHER, PLAIN, again);
-  expect(mapping.delimiter).toBe(';');
+  expect(mapping).toMatchObject({ delimiter: ';' });
   expect(unread).toEqual([{ file: OTHER, reason: expect.stringMatching(/\S/) }]);
 });
 
@@ -116,7 +110,7 @@ test.each([
   const facts = { Sample: v('x') };
   const { mapping, unread } = await chooseMapping(['a', 'b'], {
     measure: async (file) => ({ mapping: { comment: file }, doubts: [] }),
-    read: async (file, { comment }) => record(facts, file === comment ? rich : poor),
+    read: async (file, mapping) => record(facts, file === [mapping].flat()[0]?.comment ? rich : poor),
   });
   expect(mapping).toEqual({ comment: 'a' });
   expect(unread).toEqual([{ file: 'b', reason: expect.stringMatching(reason) }]);
@@ -125,8 +119,8 @@ test.each([
 test('a file counts as not read if the mapping loses one of its facts', async () => {
   const { unread } = await chooseMapping(['a', 'b'], {
     measure: async (file) => ({ mapping: { comment: file }, doubts: [] }),
-    read: async (file, { comment }) =>
-      record(file === comment ? { Sample: v('x'), Operator: v('y') } : { Sample: v('x') }),
+    read: async (file, mapping) =>
+      record(file === [mapping].flat()[0]?.comment ? { Sample: v('x'), Operator: v('y') } : { Sample: v('x') }),
   });
   expect(unread).toEqual([{ file: 'b', reason: 'the fact "Operator" would be missing' }]);
 });
@@ -173,14 +167,83 @@ test('the globs match the extensions of the samples, in subfolders if there are 
   expect(suggestFiles('/d', ['/d/1.d(x)'])).toBe('*.d\\(x\\)');
 });
 
+const named = (facts: Record<string, string>) =>
+  record(Object.fromEntries(Object.entries(facts).map(([name, text]) => [name, v(text)])));
+
 test('the title is the fact that names the sample in all files, or else the file name', () => {
-  const named = (facts: Record<string, string>) =>
-    record(Object.fromEntries(Object.entries(facts).map(([name, text]) => [name, v(text)])));
   const title = (...files: Record<string, string>[]) => suggestTitle(files.map(named));
+  const byName = '{{ file.stem }} ({{ instrument }})';
   expect(title({ 'Run date': 'x', 'Sample volume': '2', 'Sample ID': 'S1', Name: 'n' })).toBe(
-    '{{ meta["Sample ID"] }} ({{ instrument }})',
+    '{{ meta["Sample ID"] | default: file.stem }} ({{ instrument }})',
   );
-  expect(title({ Sample: 'S1', Name: 'a' }, { Sample: '', Name: 'b' })).toBe('{{ meta.Name }} ({{ instrument }})');
-  expect(title({ Sample: 'S1' }, { Name: 'b' })).toBe('{{ file.stem }} ({{ instrument }})');
-  expect(title({ 'Sample "x" }}': 'S1' })).toBe('{{ file.stem }} ({{ instrument }})');
+  expect(title({ Sample: 'S1', Name: 'a' }, { Sample: '', Name: 'b' })).toBe(
+    '{{ meta.Name | default: file.stem }} ({{ instrument }})',
+  );
+  expect(title({ Sample: 'S1' }, { Name: 'b' })).toBe(byName);
+  expect(title({ 'Sample "x" }}': 'S1' })).toBe(byName);
+  for (const placeholder of ['N/A', '-', 'Default', '<none>', 'Sample', 'unknown', 'Not Specified'])
+    expect(title({ Sample: placeholder })).toBe(byName);
+});
+
+test.each([
+  ...[
+    'Probe',
+    'Probenname',
+    'Échantillon',
+    "Nom de l'échantillon",
+    'Muestra',
+    'Nome campione',
+    '試料',
+    '試料名',
+    '样品名称',
+  ],
+  ...['sample_id', 'SampleName', 'Name of sample', 'Plate barcode', 'Test name', 'Batch No.', 'Titre'],
+])('the title can be the fact %s', (name) => {
+  expect(suggestTitle([named({ [name]: 'S 17' })])).toContain(name);
+});
+
+test('the title has the method, unless that is a path', () => {
+  const of = (Method: string) => suggestTitle([named({ Sample: 'S1', Method })]);
+  expect(of('Scan 3')).toBe(
+    '{{ meta.Sample | default: file.stem }}, {{ meta.Method | default: file.stem }} ({{ instrument }})',
+  );
+  expect(of('C:\\Methods\\scan.mth')).toBe('{{ meta.Sample | default: file.stem }} ({{ instrument }})');
+});
+
+test('tags are the operator, the method and the instrument', () => {
+  const tags = (facts: Record<string, string>) => suggestTags([named(facts)]);
+  expect(tags({ Bediener: 'Ada', Méthode: 'Scan', 'Instrument Model': 'V-730', Lamp: 'D2' })).toEqual([
+    ...['{{ meta.Bediener }}', '{{ meta["Méthode"] }}', '{{ meta["Instrument Model"] }}'],
+  ]);
+  expect(tags({ Operator: 'admin', User: 'Ada' })).toEqual(['{{ meta.User }}']);
+  expect(tags({ Operator: '-', Method: 'C:\\scan.mth', Instrument: '' })).toEqual([]);
+});
+
+describe('samples with different layouts', () => {
+  const lines = async ({ content = Buffer.of() }: IdentifiedFile) => content.toString().split('\n');
+  const choose = (...files: IdentifiedFile[]) =>
+    chooseMapping(files, {
+      measure: measureSample,
+      lines,
+      read: ({ content = Buffer.of() }, mapping) => read(content, mapping),
+    });
+
+  test('have one mapping with alternatives, each chosen by a line that only its samples have', async () => {
+    const again = sample('again.csv', 'Sample;Weight (mg)\nC;3,5\nD;4,5\n');
+    const { mapping, unread, read: taken } = await choose(OTHER, PLAIN, again);
+    expect(unread).toEqual([]);
+    expect(taken).toHaveLength(3);
+    expect(mapping).toMatchObject([
+      { when: 'Sample', delimiter: ';' },
+      { when: 'time', delimiter: 'tab' },
+    ]);
+  });
+
+  test('are reported if no line distinguishes them', async () => {
+    const one = sample('one.csv', 'a,b,c\n1,2,3\n4,5,6\n');
+    const two = sample('two.csv', 'a;b;c;d\n1,5;2;3;4\n4,5;5;6;7\n');
+    const { mapping, unread } = await choose(one, two);
+    expect(mapping).not.toBeInstanceOf(Array);
+    expect(unread).toHaveLength(1);
+  });
 });
