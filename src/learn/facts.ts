@@ -128,7 +128,7 @@ function judge(
   if (!/[\p{L}\p{N}]/u.test(text)) return 'empty';
   // The rest of another pair, another name, or a row.
   if (/^[:=,;|]|[,;]$|^[-\d.]+:\s|\t.*\t.*\t/.test(text) || /^[\p{L}\p{N} .#/()-]+[:=]$/u.test(text)) return 'junk';
-  if (finder.separator === 'cell' && !isMarked(written, text, line)) return 'junk';
+  if (finder.separator === 'cell' && !isMarked(written, text, line, finder.delimiter === undefined)) return 'junk';
   return ANOTHER_PAIR.test(text) ? 'crowded' : 'good';
 }
 
@@ -154,26 +154,26 @@ function isCut(name: string, text: string, { text: line }: Line): boolean {
 const ANOTHER_PAIR = /(?:^|[\s,;/|])\p{L}[\p{L} .]{1,30}[:=]\s*[^\s\\/]/u;
 
 /** Alternating cells are pairs if signs mark the names, or if there is only one pair, or if the values are numbers. */
-function isMarked(name: string, text: string, { cells }: Line): boolean {
+function isMarked(name: string, text: string, { cells }: Line, isOwn: boolean): boolean {
   const next = cells[cells.indexOf(name) + 1];
   if (/[:=]\s*$/.test(name) || next === ':' || next === '=') return true;
   if (cells.some((cell) => cell !== text && cell.endsWith(text) && cell.startsWith(name))) return true;
   const filled = cells.filter((cell) => cell !== '').length;
   return (
-    filled === 2 ||
+    (isOwn && filled === 2) ||
     (filled > 3 && /^[^\d]*\p{L}{3}[^\d]*$/u.test(name) && /^[-+]?\d[\d.,]*(?:[eE][-+]?\d+)?$/.test(text))
   );
 }
 
 /** Repeated names count little: a list of facts has different ones. */
 function scoreOf(
-  { readings, signs, cost, minHits }: Measured,
+  { finder, readings, signs, cost, minHits }: Measured,
   lines: readonly Line[],
   read: ReadonlySet<Line>,
 ): number {
   const names = new Set<string>();
   let times = 0;
-  let hasSeveral = signs.length > 0;
+  let hasSeveral = signs.length > 0 || (finder.separator === 'cell' && finder.delimiter !== undefined);
   let penalty = cost;
   for (const line of lines) {
     const { good, crowded, empty, junk } = readings.get(line) ?? NO_PAIRS;
@@ -339,11 +339,25 @@ const MAX_UNNAMED_CELLS = 20;
  * Lines near the top that say something without a name: a title, an instrument, a date.
  * They become facts with spreadsheet names (A1, B1) for a person to rename.
  */
-export const findUnnamed = (lines: readonly Line[], delimiter: string | undefined): FinderMapping[] =>
-  lines
+export function findUnnamed(
+  lines: readonly Line[],
+  delimiter: string | undefined,
+  isFree: (line: Line) => boolean,
+): FinderMapping[] {
+  let isInList = false;
+  const named = lines.filter((line, n) => {
+    const next = lines[n + 1];
+    // Within a list of facts, a name without a value.
+    const isEmptyFact =
+      isInList && line.cells.length > 1 && filledPlaces(line.cells).length === 1 && next && !isBlank(next);
+    isInList = !isBlank(line) && (!isFree(line) || Boolean(isEmptyFact));
+    return isFree(line) && !isEmptyFact;
+  });
+  return named
     .filter((line) => !isBlank(line) && isInformative(line))
     .slice(0, MAX_UNNAMED_LINES)
     .map((line) => describeUnnamed(line, delimiter));
+}
 
 /** Not a rule, not the name of a section or of an empty fact, not prose. */
 const isInformative = ({ text }: Line): boolean =>

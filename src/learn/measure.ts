@@ -182,7 +182,7 @@ function describeFile(found: readonly FoundTable[], source: LineSource): Descrip
   const titles = new Set(described.flatMap((each) => usedTitles(each, described.length)));
   const top = lines.slice(0, Math.min(found[0]?.from ?? lines.length, UNNAMED_LINES));
   const isFree = (line: Line) => !inTable.has(line) && !pairs.read.has(line) && !titles.has(line);
-  const meta = [...pairs.finders, ...findUnnamed(top.filter(isFree), delimiter)];
+  const meta = [...pairs.finders, ...findUnnamed(top, delimiter, isFree)];
   const tables = nameTables(described);
   const [only, ...others] = Object.values(tables);
   const mapping: ParseMapping = {

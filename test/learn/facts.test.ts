@@ -10,6 +10,7 @@ describe('a list of facts', () => {
     ['with dots and colons', 'Sample ....: S 17\nOperator ..: Ada\n', { Sample: 'S 17', Operator: 'Ada' }],
     ['in brackets', '[Sample] S 17\n[Operator] Ada\n', { Sample: 'S 17', Operator: 'Ada' }],
     ['with quoted values', 'SAMPLE "S 17"\nOPERATOR "Ada"\n', { SAMPLE: 'S 17', OPERATOR: 'Ada' }],
+    ['in single quotes', "_SAMPLE='S 17'\n_OPERATOR='Ada'\n", { _SAMPLE: 'S 17', _OPERATOR: 'Ada' }],
     ['with $', '$SAMPLE=S 17\n$OPERATOR=Ada\n', { $SAMPLE: 'S 17', $OPERATOR: 'Ada' }],
     ['with #', '#Sample: S 17\n#Operator: Ada\n', { Sample: 'S 17', Operator: 'Ada' }],
     [
@@ -38,6 +39,11 @@ describe('a list of facts', () => {
   test('can have cells with a lone colon between name and value', async () => {
     const text = 'Probe,:,S 17,Operator,:,Ada\nLot,:,,Lamp,:,D2\n';
     expect(meta(await read(text + TABLE))).toMatchObject({ Probe: 'S 17', Operator: 'Ada' });
+  });
+
+  test('can have another delimiter than the table', async () => {
+    const text = '"Unit=","PSC 1"\n"Lamp=","D2"\n"Time=",4\n"Remark=","leaf 6"\n';
+    expect(meta(await read(text + TABS))).toEqual({ Unit: 'PSC 1', Lamp: 'D2', Time: 4, Remark: 'leaf 6' });
   });
 
   test('can have a name without a value before another name', async () => {
@@ -82,6 +88,14 @@ describe('no fact is', () => {
   test('a drawn line, the name of a section, or a name without a value', async () => {
     const text = '==== BEGINNING ====\n[Settings]\nMode: scan\nLamp: D2\nRemarks:\n';
     expect(meta(await read(text + TABLE))).toEqual({ Mode: 'scan', Lamp: 'D2', Remarks: null });
+  });
+
+  test('a name without a value within a list', async () => {
+    const text = '"Build","2.1.1015"\n"Operator",""\n"Protocol",""\n"Site","Lab 3"\n';
+    expect(Object.values(meta(await read(text + TABLE))).filter((value) => value !== null)).toEqual([
+      '2.1.1015',
+      'Lab 3',
+    ]);
   });
 
   test('split at a comma within brackets', async () => {

@@ -213,7 +213,7 @@ function readPairs(finder: FactFinder, line: Line): void {
 }
 
 /** A value in quotes: `OPERATOR "Ada"`. */
-const unquote = (text: string): string => (/^"[^"]*"$/.test(text) ? text.slice(1, -1).trim() : text);
+const unquote = (text: string): string => (/^(["'])[^"']*\1$/.test(text) ? text.slice(1, -1).trim() : text);
 
 /**
  * All facts that were found. Refuses the file if a line or pattern was not found.
