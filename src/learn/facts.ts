@@ -206,8 +206,6 @@ const AS_PATTERN: Readonly<Record<string, string>> = {
 /** A colon that is not within a time of day, brackets, a path or an address. */
 const SURE_COLON = ':(?<!\\d:(?=\\d)|\\([^)]*)(?![\\\\/])';
 
-const isSign = (sign: string | undefined): boolean => /^(?:[:=]|dots|quote|bracket)$/.test(sign ?? '');
-
 /** One pair per line, split at the first of one to three signs. */
 function pairsPerLine(lines: readonly Line[], delimiter: string | undefined): Candidate[] {
   const own = delimiter === undefined || delimiter === 'whitespace' ? [] : [delimiter];
@@ -227,7 +225,7 @@ function pairsPerLine(lines: readonly Line[], delimiter: string | undefined): Ca
       signs: set,
       cost: 0.1 * n + set.slice(1).reduce((sum, sign) => sum + (/^[:=]$/.test(sign) ? 0.6 : 1.5), 0),
       // Spaces separate words too, so they need more evidence.
-      minHits: set.every((sign) => sign === 'spaces') ? 4 : isSign(set[0]) && set.length === 1 ? 1 : 2,
+      minHits: set.every((sign) => sign === 'spaces') ? 4 : set.length === 1 ? 1 : 2,
     })),
   );
 }

@@ -91,11 +91,8 @@ describe('no fact is', () => {
   });
 
   test('a name without a value within a list', async () => {
-    const text = '"Build","2.1.1015"\n"Operator",""\n"Protocol",""\n"Site","Lab 3"\n';
-    expect(Object.values(meta(await read(text + TABLE))).filter((value) => value !== null)).toEqual([
-      '2.1.1015',
-      'Lab 3',
-    ]);
+    const text = '"Build","7"\n"Operator",""\n"Protocol",""\n"Site","Lab 3"\n';
+    expect(Object.values(meta(await read(text + TABLE))).filter((value) => value !== null)).toEqual([7, 'Lab 3']);
   });
 
   test('split at a comma within brackets', async () => {
