@@ -65,7 +65,7 @@ test('--json prints the same instrument and the doubts', async () => {
         watch: expect.any(String),
         files: '*.txt',
         parse: expect.objectContaining({ delimiter: ';', decimal: ',' }),
-        experiment: { title: '{{ meta.Platte }} ({{ instrument }})' },
+        experiment: { title: '{{ meta.Platte | default: file.stem }} ({{ instrument }})' },
       },
     },
     doubts: ['this mapping is based on one file. Add samples: labfeed learn FILE FILE…'],
