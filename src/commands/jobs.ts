@@ -42,7 +42,7 @@ export function addJobs(command: Command): void {
   ])
     .option('--state <state>', `Only runs in this state: ${RUN_STATES.join(', ')}`, parseState)
     .option('--instrument <instrument>', 'Only runs of this instrument')
-    .option('--search <text>', 'Only runs with these words in file name, title, instrument, tags or body')
+    .option('--search <text>', 'Only runs with these words in file name, title, instrument, tags, fields or body')
     .option('--limit <number>', 'Maximum number of runs', parseNumber, 50)
     .action(jobs);
 }

@@ -4,6 +4,7 @@ import { systemClock } from '../clock.js';
 import { RUN_STATES, type RunState } from '../model.js';
 import { escapeHtml } from '../text.js';
 import { type Connection, flag, nullable, parseRows, part, raw, STATE } from './database.js';
+import { READABLE } from './intake.js';
 
 /** Lists and searches of runs. */
 
@@ -85,28 +86,35 @@ export interface Found {
   readonly searchedTo?: number | undefined;
 }
 
-/** Runs per statement. It takes a few milliseconds, so a search delays nothing else. */
-const CHUNK = 1000;
+/** Runs and bytes per statement. It takes a few milliseconds, so a search delays nothing else. */
+const MAX_PIECE_RUNS = 1000;
+const MAX_PIECE_BYTES = 2_000_000;
 const MAX_WORDS = 8;
 
 /**
- * The newest runs that have all these words in their file name, title, instrument, tags or body, which shows the sample.
- * Reads the runs in pieces, newest first: a million of them take about a second, and an index would slow down intake.
+ * The newest runs that have all these words in their file name, title, instrument, tags, fields or body, which shows the
+ * sample. Reads the runs in pieces, newest first: an index would slow down intake.
  */
 export async function searchJobs(db: Connection, { search, limit, ...filter }: Search, maxMs: number): Promise<Found> {
-  const words = search.split(/\s+/).filter(Boolean).slice(0, MAX_WORDS);
-  const matches = words.reduce((before, word) => part`${before} AND (${matching(word)})`, part`true`);
+  const patterns = patternsFor(search);
+  const matches = allOf(
+    patterns,
+    (word) => part`${like(['path', 'title', 'instrument', 'tags', 'extras'], word)}
+    OR ${like(['body'], escapeHtml(word))}`,
+  );
+  const maxBytes = MAX_PIECE_BYTES / Math.max(1, patterns.flat().length);
   const deadline = systemClock.monotonic() + maxMs;
   const jobs: Job[] = [];
   let upTo = (filter.before ?? (db.value<number>`SELECT max(id) FROM runs` ?? 0) + 1) - 1;
   while (upTo > 0) {
+    const from = pieceBefore(db, upTo, maxBytes);
     const found = findJobs(
       db,
-      part`${matchesFilter(filter)} AND runs.id <= ${upTo} AND runs.id > ${upTo - CHUNK} AND ${matches}
+      part`${matchesFilter(filter)} AND runs.id <= ${upTo} AND runs.id > ${from} AND ${matches}
         ORDER BY runs.id DESC LIMIT ${limit - jobs.length}`,
     );
     jobs.push(...found);
-    upTo -= CHUNK;
+    upTo = from;
     if (jobs.length >= limit) return { jobs };
     if (upTo > 0 && systemClock.monotonic() >= deadline) return { jobs, searchedTo: upTo + 1 };
     await setImmediate();
@@ -114,15 +122,64 @@ export async function searchJobs(db: Connection, { search, limit, ...filter }: S
   return { jobs };
 }
 
-/** LIKE ignores the case of ASCII letters only. */
-function matching(word: string) {
-  const cases = /^[ -~]*$/.test(word) ? [word] : [...new Set([word, word.toLowerCase(), word.toUpperCase()])];
-  return cases.map(matchingCase).reduce((one, other) => part`${one} OR ${other}`);
+/** The run before a piece that ends with this one. A piece has one run at least. */
+function pieceBefore(db: Connection, upTo: number, maxBytes: number): number {
+  const tooMuch = db.value<number>`
+    SELECT max(run) FROM (SELECT run, sum(octet_length(body)) OVER (ORDER BY run DESC) AS bytes FROM drafts
+      WHERE run <= ${upTo} AND run > ${upTo - MAX_PIECE_RUNS}) WHERE bytes > ${maxBytes}`;
+  return tooMuch === undefined ? upTo - MAX_PIECE_RUNS : Math.min(tooMuch, upTo - 1);
 }
 
-function matchingCase(word: string) {
-  const pattern = (text: string): string => `%${text.replace(/[%_\\]/g, '\\$&')}%`;
-  const plain = pattern(word);
-  return part`path LIKE ${plain} ESCAPE '\\' OR title LIKE ${plain} ESCAPE '\\' OR instrument LIKE ${plain} ESCAPE '\\'
-    OR tags LIKE ${plain} ESCAPE '\\' OR body LIKE ${pattern(escapeHtml(word))} ESCAPE '\\'`;
+export interface SeenFile {
+  readonly instrument: string;
+  readonly path: string;
+  readonly verdict: 'taken' | 'skipped' | 'backlog';
+  /** Of the run that was taken from it. */
+  readonly sha256: string | null;
+  readonly copy: string;
 }
+
+type Place = Pick<SeenFile, 'instrument' | 'path'>;
+
+const MAX_PIECE_FILES = 2000;
+const MAX_PIECE_HITS = 100;
+
+/** All files that the intake half has seen with these words in their path or instrument, in pieces as above. */
+export async function* searchFiles(db: Connection, search: string): AsyncGenerator<readonly SeenFile[]> {
+  const matches = allOf(patternsFor(search), (word) => like(['path', 'instrument'], word));
+  for (let last: Place | undefined = { instrument: '', path: '' }; last; ) {
+    const rest: Fragment = part`(instrument, path) > (${last.instrument}, ${last.path})`;
+    const end: Place | undefined = db.row<Place>`
+      SELECT instrument, path FROM files WHERE ${rest} ORDER BY instrument, path LIMIT 1 OFFSET ${MAX_PIECE_FILES}`;
+    const upTo = end ? part`AND (instrument, path) <= (${end.instrument}, ${end.path})` : raw('');
+    const hits: readonly SeenFile[] = db.rows<SeenFile>`
+      SELECT instrument, path, verdict, sha256, copy FROM files WHERE ${rest} ${upTo} AND ${raw(READABLE)}
+        AND ${matches} ORDER BY instrument, path LIMIT ${MAX_PIECE_HITS}`;
+    yield hits;
+    last = hits.length === MAX_PIECE_HITS ? hits.at(-1) : end;
+    await setImmediate();
+  }
+}
+
+/** As SQL: whether a path has all these words. */
+export const pathMatches = (search: string) => allOf(patternsFor(search), (word) => like(['path'], word));
+
+/** For each word, the ways to write it: LIKE ignores the case of ASCII letters only. */
+const patternsFor = (search: string): string[][] =>
+  search
+    .split(/\s+/)
+    .filter(Boolean)
+    .slice(0, MAX_WORDS)
+    .map((word) => (/^[ -~]*$/.test(word) ? [word] : [...new Set([word, word.toLowerCase(), word.toUpperCase()])]));
+
+type Fragment = ReturnType<typeof part>;
+
+const allOf = (patterns: readonly string[][], matching: (word: string) => Fragment): Fragment =>
+  patterns
+    .map((ways) => ways.map(matching).reduce((one, other) => part`${one} OR ${other}`))
+    .reduce((before, word) => part`${before} AND (${word})`, part`true`);
+
+const like = (columns: readonly string[], word: string): Fragment =>
+  columns
+    .map((column) => part`${raw(column)} LIKE ${`%${word.replace(/[%_\\]/g, '\\$&')}%`} ESCAPE '\\'`)
+    .reduce((one, other) => part`${one} OR ${other}`);

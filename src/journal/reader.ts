@@ -21,8 +21,19 @@ import {
 import { followedAt, listFollowed } from './growing.js';
 import { readGrowth } from './growths.js';
 import { copyOf } from './handover.js';
-import { pathsOf, READABLE, signed } from './intake.js';
-import { findJobs, type Job, type JobFilter, listJobs, type Search, searchJobs } from './jobs.js';
+import { pathsOf, signed } from './intake.js';
+import {
+  type Found,
+  findJobs,
+  type Job,
+  type JobFilter,
+  listJobs,
+  pathMatches,
+  type Search,
+  type SeenFile,
+  searchFiles,
+  searchJobs,
+} from './jobs.js';
 import { readSources, type SettledSource } from './sources.js';
 
 /** A run with everything that the journal has about it. */
@@ -86,6 +97,8 @@ export function createReader(database: Database, now = systemClock.now) {
     /** Newest first. */
     jobs: async (filter: JobFilter) => listJobs(db, filter),
     search: async (filter: Search, maxMs: number) => searchJobs(db, filter, maxMs),
+    /** The files that match, unless they are those of runs that were found. */
+    searchFiles: async (filter: Search, found: Found, maxMs: number) => findOtherFiles(db, filter, found, maxMs),
     job: async (id: number) => readJob(db, id),
     /** Runs with this content, of any instrument, newest first. */
     sameContent: async (sha256: string) =>
@@ -94,8 +107,8 @@ export function createReader(database: Database, now = systemClock.now) {
         db,
         part`runs.instrument IN (SELECT instrument FROM tallies) AND sha256 = ${sha256} ORDER BY runs.id DESC LIMIT ${MAX_COPIES}`,
       ),
-    /** Files whose path contains this text, newest first, including files that are gone. */
-    files: async (text: string, limit: number) => findFiles(db, text, limit),
+    /** Files whose path contains these words, newest first, including files that are gone. */
+    files: async (search: string, limit: number) => findFiles(db, search, limit),
     filesAt: async (path: string) => filesAt(db, path),
     /** What is known about the growing file at this path. */
     followedAt: async (instrument: string, path: string) => followedAt(db, instrument, path),
@@ -211,15 +224,36 @@ const fileRow = z.object({
 type KnownFile = Omit<z.output<typeof fileRow>, 'sha256' | 'copy'> & { readonly run: number | undefined };
 
 /** By the intake half and by the outbox half: a recovered run knows its file by name only. */
-function findFiles(db: Connection, part: string, limit: number): KnownFile[] {
-  const files = db.rows`
-    SELECT instrument, path, verdict, sha256, copy FROM files WHERE instr(path, ${part}) > 0
-      AND ${raw(READABLE)} ORDER BY path LIMIT ${limit}`;
+async function findFiles(db: Connection, search: string, limit: number): Promise<KnownFile[]> {
+  const files: SeenFile[] = [];
+  for await (const hits of searchFiles(db, search)) {
+    files.push(...hits);
+    if (files.length >= limit) break;
+  }
   // The index of paths is much smaller than the runs.
   const runs = db.rows<KnownFile>`
     SELECT instrument, path, 'taken' AS verdict, id AS run FROM runs WHERE id IN (SELECT id FROM runs
-      INDEXED BY runs_path WHERE instr(path, ${part}) > 0) ORDER BY id DESC LIMIT ${limit}`;
+      INDEXED BY runs_path WHERE ${pathMatches(search)}) ORDER BY id DESC LIMIT ${limit}`;
   return merged(db, files, runs, limit);
+}
+
+/** Files that are not runs of their own, and those of runs that are older than the ones that were searched. */
+async function findOtherFiles(db: Connection, { search, instrument, limit }: Search, found: Found, maxMs: number) {
+  const deadline = systemClock.monotonic() + maxMs;
+  const files = new Map<string, Omit<KnownFile, 'run'> & { readonly run: Job | undefined }>();
+  for await (const hits of searchFiles(db, search)) {
+    for (const { run: id, ...file } of merged(db, hits, [], hits.length)) {
+      if ((instrument ?? file.instrument) !== file.instrument) continue;
+      const [run] = id === undefined ? [] : findJobs(db, part`runs.id = ${id}`);
+      const isOwn = run !== undefined && (run.path === file.path || file.path.startsWith(`${run.path}/`));
+      if (!isOwn) files.set(JSON.stringify([file.instrument, file.path]), { ...file, run });
+      // A folder can have thousands of files.
+      else if (run.id < (found.searchedTo ?? 0)) files.set(`run ${run.id}`, { ...file, run });
+      if (files.size === limit) return { files: [...files.values()], hasMoreFiles: true };
+    }
+    if (systemClock.monotonic() >= deadline) return { files: [...files.values()], hasMoreFiles: true };
+  }
+  return { files: [...files.values()], hasMoreFiles: false };
 }
 
 /** More of one path are not shown. */

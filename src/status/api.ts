@@ -224,7 +224,7 @@ export const jobsQuerySchema = z.object({
   instrument: z.string().max(200).optional(),
   before: idSchema.optional(),
   limit: idSchema.pipe(z.number().max(MAX_JOBS)).default(50),
-  /** Words, all of which the run has in its file name, title, instrument, tags or body. */
+  /** Words, all of which the run has in its file name, title, instrument, tags, fields or body. */
   search: z.string().trim().max(200).optional(),
 });
 
@@ -234,6 +234,19 @@ export interface JobsAnswer {
   readonly jobs: readonly Job[];
   /** The oldest run that was searched, if there was not enough time for all of them. */
   readonly searchedTo?: number | undefined;
+  /** Files that match and are not those of the runs. */
+  readonly files?: readonly FileAnswer[];
+  /** Whether there are more such files, or may be. */
+  readonly hasMoreFiles?: boolean;
+}
+
+export interface FileAnswer {
+  readonly instrument: string;
+  readonly path: string;
+  /** `asked`: part of a backlog that waits for a decision. */
+  readonly verdict: 'taken' | 'skipped' | 'asked';
+  /** The run that has its content. */
+  readonly run?: Job | undefined;
 }
 
 /** A file that somebody dropped on the page. It exists only in memory. */

@@ -8,7 +8,7 @@ import type { Claim } from '../config/load.js';
 import { EXIT } from '../errors.js';
 import { journalExists } from '../journal/database.js';
 import { openReader } from '../journal/reader.js';
-import { indent, terminalLine, terminalText } from '../text.js';
+import { hasWords, indent, terminalLine, terminalText } from '../text.js';
 import { createMatcher, pathInside } from '../watch/match.js';
 import { list } from '../watch/scan.js';
 import { type Evidence, gather, type Sources } from './gather.js';
@@ -78,7 +78,7 @@ function explanationText({ path, answer, findings }: Explanation): string {
 const MAX_FILES = 100;
 
 /**
- * The file at this path if there is or was one, otherwise all files whose paths contain the text: in the journal, in
+ * The file at this path if there is or was one, otherwise all files whose paths contain these words: in the journal, in
  * the status of the daemon and in the folders.
  */
 async function findFiles(text: string, { config, reader, live }: Sources) {
@@ -92,7 +92,7 @@ async function findFiles(text: string, { config, reader, live }: Sources) {
   const searches = await Promise.all([...folders].map((folder) => search(folder, text)));
   const all = new Set([
     ...recorded,
-    ...waiting.map((file) => file.path).filter((one) => one.includes(text)),
+    ...waiting.map((file) => file.path).filter((one) => hasWords(one, text)),
     ...searches.flatMap(({ found }) => found),
   ]);
   /** Folders that did not respond in time or could not be read completely. */
@@ -119,7 +119,7 @@ async function search(folder: string, text: string) {
     const batches = list(folder, { matcher: createMatcher({ files: ['**'], ignore: [] }), signal });
     let next = await batches.next();
     for (; !next.done; next = await batches.next())
-      found.push(...next.value.map(({ path }) => path).filter((path) => path.includes(text)));
+      found.push(...next.value.map(({ path }) => path).filter((path) => hasWords(path, text)));
     isComplete = next.value.state === 'present';
   };
   await atMost(SEARCH_MS, systemClock, Promise.allSettled([collect()]));

@@ -19,14 +19,30 @@ async function open(): Promise<{ path: string; journal: Journal; reader: Journal
   return { path, journal, reader };
 }
 
-test('a run is found by file name, title, instrument, tag and sample, in any case, and by all words together', async () => {
+test('a run is found by file name, title, instrument, tag, field and sample, in any case, and by all words together', async () => {
   const { journal, reader } = await open();
-  const draft = { ...someDraft('Weighing'), body: '<td>Caf&amp;Co &lt;x&gt; Ärztin</td>', tags: ['pH meter'] };
+  const draft = {
+    ...someDraft('Weighing'),
+    body: '<td>Caf&amp;Co &lt;x&gt; Ärztin</td>',
+    tags: ['pH meter'],
+    extras: { fields: { Hazard: { value: 'GHS-02' } } } as never,
+  };
   await take(journal, newRun('a', { path: '/data/50%_Run-17.csv', instrument: 'scale' }), draft);
   await take(journal, newRun('b'), someDraft('Other'));
   const found = async (search: string, more: object = {}): Promise<number[]> =>
     (await reader.search({ search, limit: 10, ...more }, 1000)).jobs.map(({ id }) => id);
-  for (const words of ['run-17', '50%_', 'weigh', 'SCALE', 'ph meter', 'caf&co', '<x>', 'ÄRZTIN', 'run-17 weighing'])
+  for (const words of [
+    'GHS-02',
+    'run-17',
+    '50%_',
+    'weigh',
+    'SCALE',
+    'ph meter',
+    'caf&co',
+    '<x>',
+    'ÄRZTIN',
+    'run-17 weighing',
+  ])
     expect([words, await found(words)]).toEqual([words, [1]]);
   // Wildcards of SQL are ordinary characters.
   for (const words of ['5%Run', 'Run_17', 'weighing other', "'", '\\'])
@@ -49,18 +65,68 @@ test('if time runs out, a search says how far it came, can go on there, and bloc
     INSERT INTO drafts (run, title, date, body, tags) SELECT id, 'bulk', '', printf('%.3000c', 'x'), '[]' FROM runs
       WHERE id > 1;`);
   database.close();
+  // A piece has two megabytes at most.
   const first = await reader.search({ search: 'needle', limit: 10 }, 0);
-  expect(first).toEqual({ jobs: [], searchedTo: 19_001 });
+  expect(first).toEqual({ jobs: [], searchedTo: 20_001 - 666 });
+  const twoWords = await reader.search({ search: 'needle haystack', limit: 10 }, 0);
+  expect(twoWords).toEqual({ jobs: [], searchedTo: 20_001 - 333 });
   let longestMs = 0;
   let last = performance.now();
   const beat = setInterval(() => {
     longestMs = Math.max(longestMs, performance.now() - last);
     last = performance.now();
   }, 1);
-  const rest = await reader.search({ search: 'needle', limit: 10, before: 19_001 }, 60_000);
+  const rest = await reader.search({ search: 'needle', limit: 10, before: first.searchedTo }, 60_000);
   clearInterval(beat);
   expect(rest.searchedTo).toBeUndefined();
   expect(rest.jobs.map(({ id }) => id)).toEqual([1]);
   expect(longestMs).toBeGreaterThan(0);
   expect(longestMs).toBeLessThan(500);
+});
+
+test('a search finds copies, skipped files and the backlog, each with what became of it', async () => {
+  const { journal, reader } = await open();
+  const original = newRun('a', { path: '/data/scale/run-17.csv', instrument: 'scale' });
+  const added = await take(journal, original, someDraft('Weighing'));
+  const taken = { sha256: original.file.sha256, copy: '', isErased: false };
+  const at = (path: string) => ({ ...original.file, path, location: path });
+  await journal.intake.remember('scale', at('/data/scale/run-17.csv'), taken);
+  await journal.intake.remember('scale', at('/data/scale/Copy of Run-17.csv'), taken);
+  await journal.intake.skip('scale', [at('/data/scale/old-17.csv')]);
+  await journal.intake.holdBacklog('scale', [at('/data/scale/older-17.csv')]);
+  const find = async (search: string, more: object = {}) => {
+    const query = { search, limit: 10, ...more };
+    const { files, hasMoreFiles } = await reader.searchFiles(query, await reader.search(query, 1000), 1000);
+    return [...files.map(({ path, verdict, run }) => [path.slice(12), verdict, run?.id]), hasMoreFiles];
+  };
+  const run = added.run;
+  const [copy, skipped, asked] = [
+    ['Copy of Run-17.csv', 'taken', run],
+    ['old-17.csv', 'skipped', undefined],
+    ['older-17.csv', 'asked', undefined],
+  ];
+  expect(await find('17.CSV scale')).toEqual([copy, skipped, asked, false]);
+  expect(await find('copy 17')).toEqual([copy, false]);
+  expect(await find('17', { instrument: 'other' })).toEqual([false]);
+  expect(await find('17', { limit: 2 })).toEqual([copy, skipped, true]);
+  // A run that is older than those searched is found by its file.
+  const { files } = await reader.searchFiles({ search: 'run-17', limit: 9 }, { jobs: [], searchedTo: run + 1 }, 1000);
+  expect(files.map(({ path }) => path)).toEqual(['/data/scale/Copy of Run-17.csv', '/data/scale/run-17.csv']);
+});
+
+test('all files are searched in pieces, and every match is found once', async () => {
+  const { path, reader } = await open();
+  const database = new DatabaseSync(path);
+  database.exec(`
+    WITH RECURSIVE n (id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM n WHERE id < 7000)
+    INSERT INTO files SELECT iif(id % 2, 'odd', 'even'), '/data/' || id || iif(id % 10, '.csv', '.txt'), 1, 1, 1, 'skipped',
+      NULL, '', NULL, NULL FROM n;`);
+  database.close();
+  const query = { search: '.txt', limit: 10_000 };
+  const { files } = await reader.searchFiles(query, { jobs: [] }, 60_000);
+  expect(files).toHaveLength(700);
+  expect(await reader.searchFiles({ ...query, search: '.none' }, { jobs: [] }, 0)).toEqual({
+    files: [],
+    hasMoreFiles: true,
+  });
 });

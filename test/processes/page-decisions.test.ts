@@ -69,7 +69,7 @@ inBrowser('a run that somebody does not want filed is set aside, and that can be
   await page.locator('.card .counts').getByRole('link', { name: '1 ignored' }).click();
   await page.getByRole('link', { name: 'undated.csv' }).click();
   await page.getByRole('button', { name: 'File it after all' }).waitFor();
-  await page.getByRole('button', { name: 'Decide again later' }).click();
+  await page.getByRole('button', { name: 'Move back to “Needs a decision”' }).click();
   await page.locator('.summary-line .chip.quarantined').waitFor();
   expect(await page.locator('.history').innerText()).toContain('No longer ignored: quarantined again');
 });

@@ -3,7 +3,7 @@ import type { JobsQuery } from '../../src/status/api.js';
 import { inBrowser, openLab, SLOW, useBrowser } from '../support/browser.js';
 import { weighing } from '../support/daemon-process.js';
 import { manyInstruments, someSummary } from '../support/page-states.js';
-import { NO_RUNS, serve, someInstrument, someJob, someLive, TOKEN } from '../support/status-server.js';
+import { NO_RUNS, serve, someDetail, someInstrument, someJob, someLive, TOKEN } from '../support/status-server.js';
 
 const visit = useBrowser();
 
@@ -62,6 +62,48 @@ inBrowser('a search that could not look at all runs says so, and goes on from th
     ['caffeine', 700_001],
   ]);
 });
+
+inBrowser('a search also finds files that are no runs of their own, and says what happened to each', SLOW, async () => {
+  const path = (name: string) => `/srv/balance/${name}`;
+  const file = { instrument: 'balance', verdict: 'taken' } as const;
+  const { url } = await serve({
+    search: async () => ({
+      jobs: [someJob(7, { title: 'Weighing' })],
+      searchedTo: 5,
+      files: [
+        { ...file, path: path('copy.csv'), run: someJob(7, { title: 'Weighing' }) },
+        { ...file, path: path('old.csv'), verdict: 'skipped' },
+        { ...file, path: path('older.csv'), verdict: 'asked' },
+        { ...file, path: path('2.csv'), run: someJob(2, { title: 'An old run' }) },
+      ],
+      hasMoreFiles: true,
+    }),
+  });
+  const { page, troubles } = await visit(`${url}#/runs?search=csv`);
+  await page.getByText('1 run and 4 other files. Only runs 5 and newer were searched. There may be more').waitFor();
+  const rows = await page.locator('.row').allInnerTexts();
+  expect(rows[1]).toMatch(/copy\s+copy\.csv\s+Run 7 \(done\) already has its content: Weighing\s+balance/);
+  expect(rows[2]).toMatch(/skipped\s+old\.csv\s+It was in the folder before the first scan. To have it filed/);
+  expect(rows[3]).toMatch(/backlog\s+older\.csv\s+It was in the folder before the first scan: decide/);
+  expect(rows[4]).toMatch(/done\s+An old run\s+2\.csv/);
+  expect(troubles).toEqual([]);
+});
+
+inBrowser.each([
+  ['ignored', 'no', 'Draft, not filed'],
+  ['quarantined', 'not yet', 'Draft, not filed'],
+  ['queued', 'not yet', 'To be sent to the notebook'],
+  ['done', 'not yet', 'Sent to the notebook'],
+] as const)(
+  'the page of a run that is %s does not promise more than labfeed does',
+  SLOW,
+  async (state, filed, heading) => {
+    const { url } = await serve({ job: async (id) => ({ ...someDetail(id, '<p>x</p>'), state }) });
+    const { page } = await visit(`${url}#/runs/7`);
+    await page.getByRole('heading', { name: heading, exact: true }).waitFor();
+    expect(await page.locator('.facts').first().innerText()).toContain(`In the notebook\n${filed}\n`);
+  },
+);
 
 inBrowser('on eLabFTW, links open the page of the experiment', SLOW, async () => {
   const server = 'https://eln.example.org';
@@ -164,10 +206,10 @@ inBrowser('who logs in with the read token sees everything, and no button to dec
     await page.locator('#attention-list').getByText('No table').waitFor();
   };
   await logIn(readToken);
-  await page.getByText('You may look but not decide.').waitFor();
+  await page.getByText('You can read this page but not decide.').waitFor();
   expect(await page.locator('#attention-list button').count()).toBe(0);
   await page.getByRole('link', { name: 'log in with the token' }).click();
   await logIn(TOKEN);
   await page.getByRole('button', { name: 'Read the file again' }).waitFor();
-  expect(await page.getByText('You may look but not decide.').count()).toBe(0);
+  expect(await page.getByText('You can read this page but not decide.').count()).toBe(0);
 });

@@ -156,8 +156,8 @@ function ChoiceButton({ choice, isPrimary }: { choice: Choice; isPrimary: boolea
 export const MayNotDecide = () =>
   role === 'read' ? (
     <p class="soft">
-      You may look but not decide. To decide, <a href="/login">log in with the token</a>, or open the link that{' '}
-      <code>labfeed status --login</code> prints on the machine that runs labfeed.
+      You can read this page but not decide. To decide, <a href="/login">log in with the token</a>, or open the link
+      that <code>labfeed status --login</code> prints on the machine that runs labfeed.
     </p>
   ) : null;
 
@@ -251,7 +251,7 @@ const RUN_CHOICES: Readonly<Record<RunChoice, (job: Job) => Choice>> = {
     undo: { kind: 'ignore', run: id, undo: true },
   }),
   decideAgain: ({ id }) => ({
-    label: 'Decide again later',
+    label: 'Move back to “Needs a decision”',
     request: () => ({ kind: 'ignore', run: id, undo: true }),
     undo: { kind: 'ignore', run: id },
   }),

@@ -66,7 +66,7 @@ export function MappingEditor({ draft, sample, preview, onChange, onSaved, onClo
           Add a test
         </button>
         <button type="button" onClick={onClose}>
-          Close
+          Close the editor
         </button>
       </div>
       <div role="status">
@@ -163,7 +163,7 @@ function CompletingText({ text, onInput }: { text: string; onInput: (text: strin
   }
   return (
     <div class="completing">
-      <label for="mapping-text">Mapping as YAML (Ctrl+Space lists what can be written)</label>
+      <label for="mapping-text">Mapping as YAML (press Ctrl+Space for suggestions)</label>
       <textarea
         ref={area}
         id="mapping-text"

@@ -133,7 +133,7 @@ function conditionOf(live: LiveInstrument | undefined): { tone: Tone; readonly t
   if (live.line === 'stopped') return { tone: 'error', text: 'stopped' };
   if (live.folder.state === 'missing') return { tone: 'error', text: 'folder missing' };
   if (live.folder.state === 'unreadable') return { tone: 'error', text: 'folder unreadable' };
-  return { tone: 'ok', text: live.line === 'starting' ? 'first scan…' : 'watching' };
+  return { tone: 'ok', text: live.line === 'starting' ? 'starting…' : 'watching' };
 }
 
 function LastRun({ summary }: { summary: InstrumentSummary | undefined }) {

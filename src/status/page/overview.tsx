@@ -6,7 +6,7 @@ import { BacklogChoices, MayNotDecide, RunChoices } from './decisions.js';
 import { InstrumentList } from './instruments.js';
 import { Ago, Facts, Hint, Lines, Now, Reason, RunLink, ServerLink, StateChip, Table, ViewTitle } from './parts.js';
 import { runsHref } from './route.js';
-import { describeNotebook, describeUploads, type Health, rateOf, totalsOf } from './summary.js';
+import { describeNotebook, describeUploads, type Health, isAway, rateOf, totalsOf } from './summary.js';
 
 interface OverviewProps {
   state: PageState | undefined;
@@ -115,8 +115,8 @@ function AttentionList({ state }: { state: PageState }) {
               {plural(asked, 'existing file')} of {name}
             </h3>
             <p>
-              {plural(asked, 'file was', 'files were')} in the folder before {name} was first scanned. Should labfeed
-              file {asked === 1 ? 'it' : 'them'} in the notebook?
+              {plural(asked, 'file was', 'files were')} in the folder of {name} before labfeed first scanned it. Should
+              labfeed file {asked === 1 ? 'it' : 'them'} in the notebook?
             </p>
             <BacklogChoices instrument={name} asked={asked} />
           </li>
@@ -160,7 +160,10 @@ function QueuePanel({ state }: { state: PageState }) {
         </div>
         <Facts
           facts={[
-            ['In progress', inProgress === 0 ? 'no runs' : plural(inProgress, 'run')],
+            [
+              isAway(state) ? 'Waiting for the notebook' : 'In progress',
+              inProgress === 0 ? 'no runs' : plural(inProgress, 'run'),
+            ],
             ['Oldest', oldestAt === undefined ? undefined : `waiting for ${formatDuration(now - oldestAt)}`],
             ['Raw files to attach', describeUploads(state, now)],
             ['Files not ready yet', notReady === 0 ? 'none' : formatCount(notReady)],

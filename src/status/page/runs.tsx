@@ -11,7 +11,7 @@ import {
   joinWords,
   plural,
 } from '../../text.js';
-import type { Job, JobDetail, JobsAnswer, PageState } from '../api.js';
+import type { FileAnswer, Job, JobDetail, JobsAnswer, PageState } from '../api.js';
 import { fetchJob, fetchJobs } from './client.js';
 import { RunChoices } from './decisions.js';
 import {
@@ -23,6 +23,7 @@ import {
   Now,
   nameOf,
   Reason,
+  RunLink,
   Select,
   StateChip,
   shortReason,
@@ -69,6 +70,7 @@ export function RunList({ route, state }: { route: RunsRoute; state: PageState |
   );
   const waiting = state && route.before === undefined ? waitingFiles(state, route) : [];
   const shown = value?.jobs.slice(0, PAGE_SIZE) ?? [];
+  const files = value?.files ?? [];
   return (
     <>
       <ViewTitle>{route.search === undefined ? 'Runs' : `Runs that match “${route.search}”`}</ViewTitle>
@@ -76,13 +78,16 @@ export function RunList({ route, state }: { route: RunsRoute; state: PageState |
       <p class="soft" role="status">
         {error ?? (value ? describeRuns(value, waiting, route) : route.search && 'Searching…')}
       </p>
-      {waiting.length + shown.length > 0 && (
+      {waiting.length + shown.length + files.length > 0 && (
         <ul class="plain panel rows">
           {waiting.map((file) => (
             <WaitingRow key={file.path} file={file} />
           ))}
           {shown.map((job) => (
             <RunRow key={job.id} job={job} />
+          ))}
+          {files.map((file) => (
+            <FileRow key={`${file.instrument} ${file.path}`} file={file} />
           ))}
         </ul>
       )}
@@ -132,7 +137,8 @@ function Filters({ route, instruments }: { route: RunsRoute; instruments: readon
   );
 }
 
-function describeRuns({ jobs, searchedTo }: JobsAnswer, waiting: readonly WaitingRun[], route: RunsRoute): string {
+function describeRuns(answer: JobsAnswer, waiting: readonly WaitingRun[], route: RunsRoute): string {
+  const { jobs, searchedTo, files = [], hasMoreFiles } = answer;
   const { state, instrument, search, before } = route;
   const kind = state === undefined ? '' : `${state} `;
   const older = before === undefined ? '' : `, older than run ${before}`;
@@ -144,16 +150,19 @@ function describeRuns({ jobs, searchedTo }: JobsAnswer, waiting: readonly Waitin
     ...(unreadable > 0 ? [`${plural(unreadable, 'file')} that cannot be read`] : []),
     ...(notReady > 0 ? [`${plural(notReady, 'file')} not ready yet`] : []),
     ...(jobs.length > 0 ? [`${plural(jobs.length, `${kind}run`)}${rest}`] : []),
+    ...(files.length > 0 ? [plural(files.length, 'other file')] : []),
   ];
-  if (searchedTo !== undefined)
-    return `${joinWords(parts) || `No ${kind}runs${rest}`}. Only runs ${formatCount(searchedTo)} and newer were searched.`;
-  if (parts.length > 0) return joinWords(parts);
-  const advice =
-    search === undefined
-      ? ''
-      : '. Copies, skipped files and the titles of old runs are not searched. To find a file, run labfeed why FILE.';
-  return `No ${kind}runs${rest}${advice}`;
+  const missed = [
+    ...(searchedTo === undefined ? [] : [`Only runs ${formatCount(searchedTo)} and newer were searched.`]),
+    ...(hasMoreFiles ? ['There may be more files: add a word, or run labfeed why FILE.'] : []),
+  ];
+  const found = joinWords(parts) || `No ${kind}runs${rest}`;
+  if (missed.length > 0) return `${found}. ${missed.join(' ')}`;
+  return parts.length > 0 || search === undefined ? found : `${found}. ${NOT_FOUND}`;
 }
+
+const NOT_FOUND =
+  'Titles and samples are not kept as long as file names. To find out why a file was not filed, run labfeed why FILE.';
 
 interface WaitingRun extends WaitingFile {
   readonly instrument: string;
@@ -188,6 +197,36 @@ const WaitingRow = ({ file: { path, reason, since, instrument, isUnreadable } }:
     </span>
   </li>
 );
+
+/** A file that matches and did not become a run of its own, or whose run is too old to be among those searched. */
+function FileRow({ file: { path, instrument, verdict, run } }: { file: FileAnswer }) {
+  if (run && (run.path === path || path.startsWith(`${run.path}/`))) return <RunRow job={run} />;
+  const [state, label] = FILE_STATES[verdict];
+  return (
+    <li class="row">
+      <StateChip state={state} label={label} />
+      <span class="what">
+        <b>{fileName(path)}</b>
+        <span class="why">
+          {verdict === 'asked' &&
+            'It was in the folder before the first scan: decide on the overview what to do with it.'}
+          {verdict === 'skipped' &&
+            'It was in the folder before the first scan. To have it filed, change its modification time.'}
+          {verdict === 'taken' &&
+            (run ? `Run ${run.id} (${run.state}) already has its content: ` : 'Its run was deleted.')}
+          {run && <RunLink job={run} />}
+        </span>
+      </span>
+      <span class="soft">{instrument}</span>
+    </li>
+  );
+}
+
+const FILE_STATES: Readonly<Record<FileAnswer['verdict'], readonly [RunState, string]>> = {
+  taken: ['ignored', 'copy'],
+  skipped: ['ignored', 'skipped'],
+  asked: ['held', 'backlog'],
+};
 
 /** All of it is a link to the run, except for the link to the experiment. */
 const RunRow = ({ job }: { job: Job }) => (
@@ -237,6 +276,7 @@ export function RunDetail({ id, state }: { id: number; state: PageState | undefi
 function RunHead({ job }: { job: JobDetail }) {
   const now = useContext(Now);
   const isOpen = job.state === 'queued' || job.state === 'sending';
+  const notFiled = job.state === 'ignored' ? 'no' : 'not yet';
   return (
     <div>
       <ViewTitle>{nameOf(job)}</ViewTitle>
@@ -251,10 +291,10 @@ function RunHead({ job }: { job: JobDetail }) {
       )}
       <Facts
         facts={[
-          ['In the notebook', job.experiment === undefined ? 'not yet' : <ExperimentLink job={job} />],
+          ['In the notebook', job.experiment === undefined ? notFiled : <ExperimentLink job={job} />],
           ['File', job.paths.length > 0 ? <Lines lines={job.paths} /> : job.path || 'erased'],
           ['Growing', job.growing],
-          ['Afterwards', sourceLines(job).length > 0 ? <Lines lines={sourceLines(job)} /> : undefined],
+          ['After filing', sourceLines(job).length > 0 ? <Lines lines={sourceLines(job)} /> : undefined],
           ['Versions', job.versions.length > 0 ? <Lines lines={job.versions} /> : undefined],
           ['Next attempt', isOpen && job.dueAt > now ? formatClock(job.dueAt, now) : undefined],
           ['Differs from previous run', job.drift.length > 0 ? <Lines lines={job.drift} /> : undefined],
@@ -268,7 +308,7 @@ function RunHead({ job }: { job: JobDetail }) {
             ['Size', formatBytes(job.size)],
             ['Modified', job.modifiedMs === 0 ? undefined : formatTime(job.modifiedMs)],
             ['SHA-256', <code>{job.sha256}</code>],
-            ['Attempts to send it', job.attempts > 0 ? String(job.attempts) : undefined],
+            ['Delivery attempts', job.attempts > 0 ? String(job.attempts) : undefined],
           ]}
         />
       </details>
@@ -285,15 +325,22 @@ const sourceLines = ({ sources }: JobDetail): string[] =>
     return words === undefined ? [] : `${source.path.replace(/.*\//, '')} ${words}`;
   });
 
+/** In the other states, a person decides whether it is sent. */
+const DRAFT_HEADINGS: Partial<Record<RunState, string>> = {
+  done: 'Sent to the notebook',
+  queued: 'To be sent to the notebook',
+  sending: 'To be sent to the notebook',
+};
+
 function SentDraft({ job: { id, state, draft, comments } }: { job: JobDetail }) {
   if (!draft) return null;
   return (
     <>
-      <h2>{state === 'done' ? 'Sent to the notebook' : 'To be sent to the notebook'}</h2>
+      <h2>{DRAFT_HEADINGS[state] ?? 'Draft, not filed'}</h2>
       <Draft {...draft} details={draft.date} frame={{ src: `/api/jobs/${id}/body` }} />
       {comments.map(({ n, text, comment }) => (
         <TextPanel
-          head={`Comment ${n}, ${comment === undefined ? 'not sent yet' : `id ${comment} in the notebook`}`}
+          head={`Comment ${n}, ${comment === undefined ? 'not sent' : `id ${comment} in the notebook`}`}
           text={text}
         />
       ))}

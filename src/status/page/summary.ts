@@ -51,7 +51,7 @@ function describeNormal(state: PageState): string {
   if (folders === 0) return 'No instruments configured yet';
   if (done + inProgress === 0) return `All good: watching ${plural(folders, 'folder')}, no runs yet`;
   const waiting = inProgress + notReady;
-  const rest = waiting === 0 ? 'none waiting' : `${formatCount(waiting)} in progress`;
+  const rest = waiting === 0 ? 'none waiting' : `${formatCount(waiting)} ${isAway(state) ? 'waiting' : 'in progress'}`;
   return `All good: ${plural(done, 'run')} filed, ${rest}`;
 }
 

@@ -53,6 +53,10 @@ test('the sentence at the top summarises the state', () => {
   expect(sentenceOf({ overview: withRuns({ done: 1, queued: 3, sending: 1 }) })).toBe(
     'All good: 1 run filed, 4 in progress',
   );
+  const paused = withGate({ kind: 'held', until: NOW + 1000, reason: 'too many requests' });
+  expect(sentenceOf({ live: paused, overview: withRuns({ done: 1, sending: 1 }) })).toBe(
+    'All good: 1 run filed, 1 waiting',
+  );
   expect(sentenceOf({ overview: withRuns({ held: 3 }), attentionCount: 3 })).toBe('3 runs need a decision');
   expect(sentenceOf({ overview: withRuns({}, { asked: 60 }) })).toBe('1 backlog needs a decision');
   expect(sentenceOf({ overview: withRuns({ held: 1 }, { asked: 60 }), attentionCount: 1 })).toBe(
