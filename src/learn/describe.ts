@@ -45,7 +45,8 @@ export const describeTables = (found: readonly FoundTable[], file: DescribedFile
 /** One table, or if no pattern fits the titles of the parts, one for each part. */
 function describeGroup(group: Group, file: DescribedFile): DescribedTable[] {
   const table = isPlates(group) ? describePlates(group, file) : isRows(group) ? describeRows(group, file) : undefined;
-  if (table) return [{ group, table }];
+  const delimiter = group.parts[0]?.delimiter;
+  if (table) return [{ group, table: delimiter === undefined ? table : { ...table, delimiter } }];
   if (group.parts.length === 1) return [];
   return group.parts.flatMap((part, n) => describeGroup({ parts: [part], titles: [group.titles[n]] }, file));
 }
@@ -70,6 +71,7 @@ function belongsTo({ parts, titles }: Group, next: FoundTable, title: Line | und
   const [first] = parts;
   // Without titles, nothing marks where one part ends and the next begins.
   if (!first || !title || titles[0] === undefined || first.kind !== next.kind) return false;
+  if (first.delimiter !== next.delimiter) return false;
   return first.kind === 'plate' || (next.kind === 'rows' && hasSameColumns(first, next));
 }
 

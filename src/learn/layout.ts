@@ -12,16 +12,23 @@ interface Range {
   readonly to: number;
 }
 
+/** `delimiter`: if it is not that of the file. */
+interface Found extends Range {
+  readonly delimiter?: string;
+}
+
 export type FoundTable = FoundRows | FoundPlate;
 
-export interface FoundRows extends Range {
+export type Layout = Awaited<ReturnType<typeof findLayout>>;
+
+export interface FoundRows extends Found {
   readonly kind: 'rows';
   readonly body: Body;
   readonly header: Header;
 }
 
 /** A plate as printed: the line with 1, 2, 3 …, and the rows below it. */
-export interface FoundPlate extends Range {
+export interface FoundPlate extends Found {
   readonly kind: 'plate';
   /** Whether empty lines separate the readings within it. */
   readonly hasGaps: boolean;
@@ -147,7 +154,7 @@ function isTable(lines: readonly Line[], body: Body, header: Header, region: Ran
   return rows >= 3 && lines.slice(region.from, header.from).every(isBlank) && rows * 5 > filled * 3;
 }
 
-const countColumns = ({ kinds }: Body): number => kinds.filter((kind) => kind !== 'any').length;
+export const countColumns = ({ kinds }: Body): number => kinds.filter((kind) => kind !== 'any').length;
 
 /** Isolated rows of a word and several numbers. Facts have one value each. */
 const isHeadless = (lines: readonly Line[], body: Body, header: Header, region: Range): boolean =>
@@ -317,7 +324,7 @@ function weight(body: Body | undefined): number {
   return body.kinds.some(isMeasure) ? area : area / 4;
 }
 
-const isMeasure = (kind: CellKind | undefined): boolean => kind === 'number' || kind === 'date';
+export const isMeasure = (kind: CellKind | undefined): boolean => kind === 'number' || kind === 'date';
 
 /** Adds adjacent rows that have a stray word in a column of numbers, and rows beyond a repeated header. */
 function extend(body: Body, lines: readonly Line[], region: Range): Body {
@@ -380,7 +387,16 @@ function kindOf(text: string): CellKind {
 
 const CLOCK = /^\d{1,3}:\d\d(?::\d\d(?:[.,]\d+)?)?(?: ?[AP]M)?$/i;
 
-export const kindsOf = ({ cells }: Line): CellKind[] => cells.map(kindOf);
+const knownKinds = new WeakMap<Line, CellKind[]>();
+
+/** Remembered, because each line is compared with many others. */
+export function kindsOf(line: Line): readonly CellKind[] {
+  const known = knownKinds.get(line);
+  if (known) return known;
+  const kinds = line.cells.map(kindOf);
+  knownKinds.set(line, kinds);
+  return kinds;
+}
 
 /** The kinds of the columns with one more row; undefined if the row does not fit. */
 export function mergeKinds(columns: readonly CellKind[], row: readonly CellKind[]): CellKind[] | undefined {

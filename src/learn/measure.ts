@@ -2,11 +2,11 @@ import { stringify } from 'yaml';
 import type { ParseMapping } from '../config/vocabulary.js';
 import { FileError } from '../errors.js';
 import type { FileRecord } from '../model.js';
-import { chooseDelimiter, lineFormat, splitAll } from '../parse/cells.js';
 import { startOf } from '../parse/extract/table.js';
 import { isBlank, isRule, type Line, type Refuse, type TimeSlice } from '../parse/lines.js';
 import { ambiguousNumber, createNumberReader, type NumberMarks } from '../parse/values/value.js';
 import { type FoundDates, findDates, findLineDate, settleDates } from './dates.js';
+import { splitText } from './delimiters.js';
 import { type DescribedFile, type DescribedTable, describeTables, type TableMapping } from './describe.js';
 import { findPairs, findUnnamed } from './facts.js';
 import {
@@ -16,6 +16,7 @@ import {
   fitsBody,
   isNoValue,
   kindsOf,
+  type Layout,
   type LongRow,
   looksNumeric,
 } from './layout.js';
@@ -46,19 +47,19 @@ interface LineSource extends DescribedFile {
   readonly delimiter: string | undefined;
   /** The keys of the mapping that define how lines are split. */
   readonly base: ParseMapping;
+  /** If it is known already. */
+  readonly layout?: Layout;
 }
 
 export async function measureText(texts: readonly string[], file: MeasureContext): Promise<Measured> {
   if (texts.every((text) => text.trim() === '')) throw file.refuse('the file is empty: it has only blank lines');
   const comment = findCommentMark(texts);
   const bare = comment === undefined ? texts : texts.map((text) => withoutMark(text, comment));
-  const chosen = chooseDelimiter(bare, {});
-  const lines = await splitAll(bare, lineFormat(chosen.delimiter, '"'), chosen.from);
-  const delimiter = typeof chosen.delimiter === 'string' ? chosen.delimiter : undefined;
+  const { delimiter, ...split } = await splitText(bare, file.slice);
   const raw = ({ number, text }: Line) => (comment === undefined ? text : (texts[number - 1] ?? text));
   const isComment = (line: Line) => comment !== undefined && raw(line).trimStart().startsWith(comment);
   const base = { ...(delimiter !== undefined && { delimiter }), ...(comment !== undefined && { comment }) };
-  return measureLines({ lines, raw, isComment, delimiter, base }, file);
+  return measureLines({ ...split, raw, isComment, delimiter, base }, file);
 }
 
 const COMMENT_MARKS = ['#', '!', '~', '%', '//', '*', ';'];
@@ -84,7 +85,7 @@ const MAX_TABLES = 500;
 
 export async function measureLines(source: LineSource, file: MeasureContext): Promise<Measured> {
   const { lines } = source;
-  const { tables: found, headless, long } = await findLayout(lines, file.slice);
+  const { tables: found, headless, long } = source.layout ?? (await findLayout(lines, file.slice));
   if (found.length > MAX_TABLES) {
     throw file.refuse(`the file seems to have ${found.length} tables, more than ${MAX_TABLES}`, {
       hint: 'describe its tables, for example `parse: { table: { every: "/^Cycle (?<cycle>\\d+)/" } }`',

@@ -197,3 +197,41 @@ describe('trees', () => {
     expect(meta(record)['date']).toBe('2023-01-09T09:24:46');
   });
 });
+
+describe('the delimiter', () => {
+  test('is the one that yields tables, not the most frequent one', async () => {
+    const preamble = 'Title: Scan, 2 nm, slow\nUser: Doe, Jane, Lab 4\nNote: a, b, c\nRef: x, y, z\n\n';
+    const record = await read(
+      `${preamble}nm      Abs      T\n400     0.1      80.1\n401     0.2      63.2\n402     0.3      50.3\n`,
+    );
+    expect(columns(record)).toEqual(['nm', 'Abs', 'T']);
+    expect(rows(record)[2]).toEqual({ nm: 402, Abs: 0.3, T: 50.3 });
+    expect(meta(record)['User']).toBe('Doe, Jane, Lab 4');
+  });
+
+  test('can differ between sections', async () => {
+    const record = await read(
+      'Unit: X9\nUser: Bob\n\n[Cal]\nLevel,Conc,Area\n1,0.5,101.2\n2,1.0,203.9\n\n[Data]\nTime\tU\tT\n0.0\t12.5\t25.1\n0.1\t12.7\t25.1\n0.2\t13.1\t25.2\n',
+    );
+    expect(record.tables.map(({ count }) => count)).toEqual([2, 3]);
+    expect(rows(record, 0)[1]).toEqual({ Level: 2, Conc: 1, Area: 203.9 });
+    expect(rows(record, 1)[2]).toEqual({ Time: 0.2, U: 13.1, T: 25.2 });
+  });
+
+  test('of facts stays that of the file if only a table needs another one', async () => {
+    const record = await read(
+      'Device;X9\nUser;Bob\nMethod;M1\nLot;L1\n\nTime    U       T\n0.0     12.5    25.1\n0.1     12.7    25.1\n0.2     13.1    25.2\n',
+    );
+    expect(meta(record)).toMatchObject({ Device: 'X9', User: 'Bob' });
+    expect(rows(record)[2]).toEqual({ Time: 0.2, U: 13.1, T: 25.2 });
+  });
+
+  test('can be blanks around a plate', async () => {
+    const record = await read(
+      'User: ada\nAbsorbance @ 450\n\n        1      2      3\nA   0.101  0.102  0.103\nB   0.201  0.202  0.203\nC   0.301  0.302  0.303\n',
+    );
+    expect(rows(record)[5]).toMatchObject({ well: 'B3' });
+    expect(Object.values(rows(record)[5] ?? {})).toContain(0.203);
+    expect(rows(record)).toHaveLength(9);
+  });
+});

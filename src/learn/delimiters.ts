@@ -1,0 +1,120 @@
+import { chooseDelimiter, compileSplit, lineFormat, splitAll, splitLine } from '../parse/cells.js';
+import { isBlank, type Line, type TimeSlice } from '../parse/lines.js';
+import { countColumns, type FoundTable, findLayout, isMeasure, kindsOf, type Layout } from './layout.js';
+
+/** Which delimiter splits a file, judged by the tables that it yields. */
+
+/** `/\s+/` keeps the empty cell before indented names, as above the letters of a plate. */
+const CANDIDATES = ['tab', ';', '|', ',', 'spaces', 'whitespace', '/\\s+/'];
+/** Blanks also separate words, so they must yield clearly more than another delimiter. */
+const BETTER = { character: 1.25, blanks: 2 };
+
+interface Split {
+  readonly delimiter: string | undefined;
+  readonly lines: readonly Line[];
+  readonly layout: Layout;
+}
+
+/** The lines, split by the delimiter that yields the best tables. Sections that need another one are split by that. */
+export async function splitText(texts: readonly string[], slice: TimeSlice): Promise<Split> {
+  const chosen = chooseDelimiter(texts, {});
+  const usual = typeof chosen.delimiter === 'string' ? chosen.delimiter : undefined;
+  const trySplit = async (delimiter: string | undefined): Promise<Split> => {
+    const lines = await splitAll(texts, lineFormat(delimiter, '"'), chosen.from);
+    return { delimiter, lines, layout: await findLayout(lines, slice) };
+  };
+  let best = await trySplit(usual);
+  const isDeclared = chosen.from > 1;
+  if (isDeclared || unused(best) === 0) return best;
+  const others = CANDIDATES.filter((each) => each !== usual && splitsLines(each, texts));
+  let most = Math.max(1, weightOf(best));
+  for (const delimiter of others) {
+    const split = await trySplit(delimiter);
+    const weight = weightOf(split);
+    const isBlanks = compileSplit(delimiter).text === undefined;
+    if (weight <= most * (isBlanks ? BETTER.blanks : BETTER.character) || separatesFacts(split, best)) continue;
+    best = split;
+    most = weight;
+  }
+  for (const delimiter of [usual, ...others])
+    if (delimiter !== best.delimiter) best = await addSections(best, delimiter, slice);
+  return best;
+}
+
+/** Whether the delimiter found before separates the names of facts from their values. */
+function separatesFacts({ layout: { tables } }: Split, before: Split): boolean {
+  const pairs = before.lines.filter(
+    ({ text, cells }, n) => cells.length === 2 && isOutside(n, tables) && cells[0] !== '' && !/[:=]/.test(text),
+  );
+  return pairs.length >= MIN_LINES;
+}
+
+const isOutside = (n: number, tables: readonly FoundTable[]): boolean =>
+  !tables.some(({ from, to }) => n >= from && n < to);
+
+const MIN_LINES = 3;
+
+/** Whether the delimiter splits a few lines at all. */
+function splitsLines(delimiter: string, texts: readonly string[]): boolean {
+  const { once } = compileSplit(delimiter);
+  let lines = 0;
+  return texts.some((text) => once(text) !== undefined && ++lines >= MIN_LINES);
+}
+
+/** Lines with content outside tables. */
+const unused = ({ lines, layout: { tables } }: Split): number =>
+  lines.filter((line, n) => !isBlank(line) && isOutside(n, tables)).length;
+
+/** The characters of numbers and dates in tables. A wrong delimiter cuts some of them into pieces that are words. */
+function weightOf({ lines, layout: { tables, long } }: Split): number {
+  const all = tables.reduce((sum, table) => sum + tableWeight(table, lines), 0);
+  return long ? all * 0.8 : all;
+}
+
+function tableWeight(table: FoundTable, lines: readonly Line[]): number {
+  const isPlate = table.kind === 'plate';
+  const rows = lines.slice(isPlate ? table.from + 1 : table.body.from, table.to);
+  let characters = 0;
+  for (const row of rows) {
+    const kinds = kindsOf(row);
+    for (const [n, cell] of row.cells.entries())
+      if (isMeasure(kinds[n]) && (isPlate || table.body.kinds[n] === kinds[n])) characters += cell.length;
+  }
+  return isPlate || hasNames(table) ? characters : characters * 0.7;
+}
+
+/** Whether each column has a name. */
+const hasNames = (table: FoundTable): boolean =>
+  table.kind === 'rows' &&
+  table.header.names.some(({ cells }) => cells.filter((cell) => cell !== '').length >= countColumns(table.body));
+
+/** Adds the tables that another delimiter yields in the lines outside the tables found so far. */
+async function addSections(split: Split, delimiter: string | undefined, slice: TimeSlice): Promise<Split> {
+  const { layout } = split;
+  if (delimiter === undefined || unused(split) < MIN_LINES) return split;
+  const format = lineFormat(delimiter, '"');
+  const lines = split.lines.map((line, n) =>
+    isOutside(n, layout.tables) ? splitLine(line, format) : { ...line, text: '', cells: [] },
+  );
+  const found = (await findLayout(lines, slice)).tables.filter((table) => isSection(table, split.lines));
+  if (found.length === 0) return split;
+  return {
+    delimiter: split.delimiter,
+    lines: split.lines.map((line, n) => (isOutside(n, found) ? line : (lines[n] ?? line))),
+    layout: {
+      ...layout,
+      headless: layout.headless && isOutside(split.lines.indexOf(layout.headless), found) ? layout.headless : undefined,
+      tables: [...layout.tables, ...found.map((table) => ({ ...table, delimiter }))].sort((a, b) => a.from - b.from),
+    },
+  };
+}
+
+/** Only what is clearly a table, and not a list of facts under the usual delimiter. */
+function isSection(table: FoundTable, usual: readonly Line[]): boolean {
+  const rows = table.kind === 'plate' ? table.to - table.from - 1 : table.body.to - table.body.from;
+  const filled = usual
+    .slice(table.from, table.to)
+    .filter(({ cells }) => cells.filter((cell) => cell !== '').length > 1);
+  if (rows < MIN_LINES - 1 || filled.length * 2 > table.to - table.from) return false;
+  return table.kind === 'plate' || (hasNames(table) && table.body.kinds.filter(isMeasure).length >= 2);
+}
