@@ -1,6 +1,8 @@
+import type { SplitWord } from '../config/grammar.js';
 import { chooseDelimiter, compileSplit, lineFormat, splitAll, splitLine } from '../parse/cells.js';
-import { isBlank, type Line, type TimeSlice } from '../parse/lines.js';
-import { countColumns, type FoundTable, findLayout, isMeasure, kindsOf, type Layout } from './layout.js';
+import { isBlank, isRule, type Line, type TimeSlice } from '../parse/lines.js';
+import { isMeasure, kindsOf, mergeKinds } from './kinds.js';
+import { countColumns, type FoundTable, findLayout, type Layout, type LongRow } from './layout.js';
 
 /** Which delimiter splits a file, judged by the tables that it yields. */
 
@@ -31,14 +33,74 @@ export async function splitText(texts: readonly string[], slice: TimeSlice): Pro
   for (const delimiter of others) {
     const split = await trySplit(delimiter);
     const weight = weightOf(split);
-    const isBlanks = compileSplit(delimiter).text === undefined;
-    if (weight <= most * (isBlanks ? BETTER.blanks : BETTER.character) || separatesFacts(split, best)) continue;
+    if (weight <= most * (isBlanks(delimiter) ? BETTER.blanks : BETTER.character) || separatesFacts(split, best))
+      continue;
     best = split;
     most = weight;
   }
   for (const delimiter of [usual, ...others])
     if (delimiter !== best.delimiter) best = await addSections(best, delimiter, slice);
-  return best;
+  return separateByPosition(best, slice);
+}
+
+/**
+ * In lines split at blanks, an empty cell leaves no trace and the cells after it are shifted. Such a table is split at
+ * the positions that are blank in all of its lines, or else left out.
+ */
+async function separateByPosition(split: Split, slice: TimeSlice): Promise<Split> {
+  const { delimiter, layout } = split;
+  let { lines } = split;
+  let { long } = layout;
+  const tables: FoundTable[] = [];
+  for (const table of layout.tables) {
+    const shifted = isBlanks(table.delimiter ?? delimiter) ? findShifted(table, lines) : undefined;
+    const at = shifted && positionsOf(table, lines);
+    const format = lineFormat(at && { at }, 'none');
+    const own = lines.map((line, n) => (isOutside(n, [table]) ? { ...line, cells: [] } : splitLine(line, format)));
+    const [again] = at ? (await findLayout(own, slice)).tables : [];
+    if (again?.to === table.to && at) {
+      tables.push({ ...again, delimiter: { at } });
+      lines = lines.map((line, n) => (isOutside(n, [table]) ? line : (own[n] ?? line)));
+    } else if (shifted) long ??= shifted;
+    else tables.push(table);
+  }
+  return { delimiter, lines, layout: { ...layout, tables, long } };
+}
+
+const isBlanks = (delimiter: SplitWord | undefined): boolean =>
+  typeof delimiter === 'string' && compileSplit(delimiter).text === undefined;
+
+/** A row with fewer cells than the header, some of which do not fit their columns. */
+function findShifted(table: FoundTable, lines: readonly Line[]): LongRow | undefined {
+  if (table.kind !== 'rows' || table.header.names.length !== 1) return undefined;
+  const { body, header } = table;
+  const columns = header.names[0]?.cells.length ?? 0;
+  for (let at = body.from; at < table.to; at++) {
+    const line = lines[at];
+    if (!line || isBlank(line) || line.cells.length >= columns || isRule(line)) continue;
+    if (!mergeKinds(body.kinds, kindsOf(line))) return { at, line, columns, body };
+  }
+  return undefined;
+}
+
+/**
+ * The middles of the gaps between columns, from 1, if there is one before each name of the header but the first. Values
+ * of other files may be longer, to the left or to the right.
+ */
+function positionsOf(table: FoundTable, lines: readonly Line[]): number[] | undefined {
+  const texts = lines.slice(table.from, table.to).filter((line) => !isBlank(line) && !isRule(line));
+  if (texts.some(({ text }) => text.includes('\t'))) return undefined;
+  const width = Math.max(...texts.map(({ text }) => text.length));
+  const isFree = Array.from({ length: width }, (_, n) => texts.every(({ text }) => (text[n] ?? ' ') === ' '));
+  const starts: number[] = [];
+  let last = isFree.indexOf(false);
+  for (let n = last + 1; n < width; n++) {
+    if (isFree[n]) continue;
+    if (n > last + 1) starts.push(Math.ceil((last + 1 + n) / 2) + 1);
+    last = n;
+  }
+  const columns = table.kind === 'rows' ? (table.header.names[0]?.cells.length ?? 0) : 0;
+  return starts.length + 1 === columns ? starts : undefined;
 }
 
 /** Whether the delimiter found before separates the names of facts from their values. */

@@ -2,7 +2,8 @@ import { regexSource } from '../config/grammar.js';
 import type { ParseMapping } from '../config/vocabulary.js';
 import type { FileRecord } from '../model.js';
 import { isBlank, isRule, type Line } from '../parse/lines.js';
-import { type FoundPlate, type FoundRows, type FoundTable, kindsOf, mergeKinds } from './layout.js';
+import { kindsOf, mergeKinds } from './kinds.js';
+import type { FoundPlate, FoundRows, FoundTable } from './layout.js';
 
 /** How what was found in a file is written: its tables in a mapping, its facts in a title and in tags. */
 
@@ -140,7 +141,9 @@ function describeStart(from: number, file: DescribedFile): TableMapping {
 /** By its first name if no earlier line starts with it, otherwise below its title, otherwise by its number. */
 function describeHeader({ parts: [first], titles: [title] }: Group<FoundRows>, file: DescribedFile): TableMapping {
   const [header] = first?.header.names ?? [];
-  if (!header || firstLine(file) === header) return {};
+  // A header of numbers is read only if the mapping gives its start.
+  const hasWords = header?.cells.some((cell) => /\p{L}/u.test(cell));
+  if (!header || (hasWords && firstLine(file) === header)) return {};
   const located = locateNames(header, file);
   if (typeof located.header === 'string' || !title) return located;
   const text = file.raw(title).trim();

@@ -1,8 +1,7 @@
+import type { SplitWord } from '../config/grammar.js';
 import { isBlank, isEmpty, isRule, type Line, type TimeSlice } from '../parse/lines.js';
-import { readIso } from '../parse/values/date.js';
-import { dateCandidates } from '../parse/values/date-candidates.js';
 import { bareUnit, isUnit, unitAfterSlash, unitInBrackets } from '../parse/values/unit.js';
-import { createNumberReader, readQuantity } from '../parse/values/value.js';
+import { type CellKind, isMeasure, isSimilarWidth, kindOf, kindsOf, mergeKinds } from './kinds.js';
 
 /** Where the tables of a file are: which lines are rows, which are headers, which are plates. */
 
@@ -14,7 +13,7 @@ interface Range {
 
 /** `delimiter`: if it is not that of the file. */
 interface Found extends Range {
-  readonly delimiter?: string;
+  readonly delimiter?: SplitWord;
 }
 
 export type FoundTable = FoundRows | FoundPlate;
@@ -53,7 +52,8 @@ interface Header {
   readonly title?: Line | undefined;
 }
 
-const MAX_TABLES = 40;
+/** Each further table takes another search of the lines around it. */
+export const MAX_TABLES = 200;
 /** Two similar lines occur anywhere. The search continues around this many of them that are not a table. */
 const MAX_TRIES = 8;
 
@@ -68,13 +68,19 @@ export async function findLayout(lines: readonly Line[], slice: TimeSlice) {
   const long: LongRow[] = [];
   let top = 0;
   for (const { from, to } of [...plates, { from: lines.length, to: lines.length }]) {
-    await search(lines, { from: top, to: from }, { found, headless, long, slice, tries: MAX_TRIES });
+    await search(
+      lines,
+      { from: top, to: from },
+      { found, headless, long, slice, plates: plates.length, tries: MAX_TRIES },
+    );
     top = to;
   }
   const isOther = ({ at, body }: LongRow) =>
     found.some((table) => at >= table.from && at < table.to && !(table.kind === 'rows' && table.body === body));
   return {
     tables: found.sort((a, b) => a.from - b.from),
+    /** Whether further tables were not searched for. */
+    isCut: found.length - plates.length >= MAX_TABLES,
     headless: headless[0],
     long: long.filter((row) => !isOther(row)).sort((a, b) => a.at - b.at)[0],
   };
@@ -94,15 +100,18 @@ interface Search {
   readonly headless: Line[];
   readonly long: LongRow[];
   readonly slice: TimeSlice;
+  readonly plates: number;
   tries: number;
 }
 
 /** Finds the clearest table of a region, then searches above and below it in the same way. */
 async function search(lines: readonly Line[], region: Range, state: Search): Promise<void> {
   const { found, headless, slice } = state;
-  if (region.to - region.from < 2 || found.length >= MAX_TABLES) return;
-  const body = await findBody(lines, region, slice);
-  if (!body) return;
+  if (region.to - region.from < 2 || found.length >= MAX_TABLES + state.plates) return;
+  const rows = await findBody(lines, region, slice);
+  if (!rows) return;
+  const first = lines[rows.from];
+  const body = first && isAxis(first, rows, lines) ? { ...rows, from: rows.from + 1 } : rows;
   const header = findHeader(lines, body, region.from);
   const from = header.rows === 0 ? body.from : header.from;
   const isFound = isTable(lines, body, header, region);
@@ -187,6 +196,8 @@ const MAX_FACT_CELLS = 5;
 /** Lines of name, value and unit, below a line that only looks like a header. */
 function isListOfFacts(lines: readonly Line[], body: Body, header: Header): boolean {
   if (body.kinds[0] !== 'text') return false;
+  // Numbers as names, above rows that have names of their own.
+  if (header.names.some(({ cells }) => cells.filter((cell) => PLAIN_NUMBER.test(cell)).length >= 3)) return false;
   const columns = countColumns(body);
   const named = header.names[0] ? filledCells(header.names[0]).length : 0;
   const areNames = repetition(lines, body) < 0.5;
@@ -266,7 +277,7 @@ function namesAbove(lines: readonly Line[], body: Body, top: number): number[] {
     const isBelowNames = found.length === 0 || (found.length === 1 && isUnitRow(lines[found[0] ?? 0]));
     // Blank lines may separate rows, units and names, but not two lines of names.
     if (isBlank(line) && isBelowNames) continue;
-    if (found.length === 0 && areNumericNames(line, body.kinds)) return [index];
+    if (found.length === 0 && (areNumericNames(line, body.kinds) || isAxis(line, body, lines))) return [index];
     if (!isNames(line, width, found.length === 0 ? 0.5 : 0.75)) break;
     // Lines of two cells above a header are facts.
     if (found.length > 0 && width < 3 && !isUnitRow(lines[found[0] ?? 0])) break;
@@ -324,12 +335,11 @@ function weight(body: Body | undefined): number {
   return body.kinds.some(isMeasure) ? area : area / 4;
 }
 
-export const isMeasure = (kind: CellKind | undefined): boolean => kind === 'number' || kind === 'date';
-
 /** Adds adjacent rows that have a stray word in a column of numbers, and rows beyond a repeated header. */
 function extend(body: Body, lines: readonly Line[], region: Range): Body {
   let { from, to } = body;
-  const isHeader = (line: Line | undefined) => line !== undefined && areNumericNames(line, body.kinds);
+  const isHeader = (line: Line | undefined) =>
+    line !== undefined && (areNumericNames(line, body.kinds) || isAxis(line, body, lines));
   while (from > region.from && isRow(lines[from - 1], body) && !isHeader(lines[from - 1])) from--;
   const header = lines[from - 1]?.text;
   const isRepeated = (line: Line | undefined) => line !== undefined && line.text === header;
@@ -349,6 +359,8 @@ function isRow(line: Line | undefined, { kinds }: Body): boolean {
   const filled = own.filter((kind) => kind !== 'any').length;
   const matching = own.filter((kind, n) => kind !== 'any' && kind === kinds[n]);
   if (!matching.some(isMeasure)) return false;
+  // An axis above rows that start with a date.
+  if (own[0] === 'number' && kinds[0] === 'date') return false;
   return matching.length * 2 > filled || own[0] === kinds[0];
 }
 
@@ -359,61 +371,6 @@ export function fitsBody(line: Line, { kinds }: Body): boolean {
   return own[0] === kinds[0] && mergeKinds(kinds, own) !== undefined;
 }
 
-/** What a cell looks like, whatever the decimal mark. `any`: empty, or a word for no value, which fits any column. */
-type CellKind = 'any' | 'number' | 'date' | 'text';
-
-/** What instruments write instead of a number. */
-const NO_VALUE = new Set([
-  ...['nan', 'n/a', 'na', '#n/a', 'n.a.', 'nd', 'n.d.', 'null', 'none', 'inf', '-inf', '+inf', '1.#qnan'],
-  ...['-1.#ind', '-', '--', '---', '?????', 'ovrflw', 'overflow', 'over', 'missed', 'out of range'],
-  ...['undetermined', 'error'],
-]);
-
-const numbers = createNumberReader({ decimal: undefined, thousands: undefined });
-
-export const isNoValue = (text: string): boolean => NO_VALUE.has(text.toLowerCase());
-
-export const looksNumeric = (text: string): boolean => numbers.read(text) !== undefined || numbers.isAmbiguous(text);
-
-function kindOf(text: string): CellKind {
-  if (text === '' || isNoValue(text)) return 'any';
-  if (!/\d/.test(text)) return 'text';
-  if (/^[<>≤≥]=?\s*\d/.test(text)) return 'any';
-  if (looksNumeric(text) || readQuantity(text, numbers)) return 'number';
-  // `007` and very long numbers occur among numbers and among words.
-  if (/^\d+$/.test(text)) return 'any';
-  return readIso(text) !== undefined || CLOCK.test(text) || dateCandidates(text).length > 0 ? 'date' : 'text';
-}
-
-const CLOCK = /^\d{1,3}:\d\d(?::\d\d(?:[.,]\d+)?)?(?: ?[AP]M)?$/i;
-
-const knownKinds = new WeakMap<Line, CellKind[]>();
-
-/** Remembered, because each line is compared with many others. */
-export function kindsOf(line: Line): readonly CellKind[] {
-  const known = knownKinds.get(line);
-  if (known) return known;
-  const kinds = line.cells.map(kindOf);
-  knownKinds.set(line, kinds);
-  return kinds;
-}
-
-/** The kinds of the columns with one more row; undefined if the row does not fit. */
-export function mergeKinds(columns: readonly CellKind[], row: readonly CellKind[]): CellKind[] | undefined {
-  if (!isSimilarWidth(columns.length, row.length)) return undefined;
-  const merged: CellKind[] = [];
-  for (let n = 0; n < columns.length || n < row.length; n++) {
-    const kind = columns[n] ?? 'any';
-    const other = row[n] ?? 'any';
-    if (kind !== 'any' && other !== 'any' && kind !== other) return undefined;
-    merged.push(kind === 'any' ? other : kind);
-  }
-  return merged;
-}
-
-/** Rows may omit up to two empty cells at the end, but not most of their cells. */
-const isSimilarWidth = (a: number, b: number): boolean => Math.abs(a - b) <= 2 && Math.min(a, b) * 2 > Math.max(a, b);
-
 /** A header of wavelengths, channels or wells: a word, then different numbers. */
 function areNumericNames({ cells }: Line, columns: readonly CellKind[]): boolean {
   const [first = '', ...others] = cells;
@@ -421,6 +378,32 @@ function areNumericNames({ cells }: Line, columns: readonly CellKind[]): boolean
   if (kindOf(first) !== 'text' || new Set(others).size < others.length) return false;
   return others.every((cell) => /^\d+(?:\.\d+)?$/.test(cell));
 }
+
+/** A header of words and of numbers that grow or fall, above rows of other numbers: `Sample,450,500,550`. */
+function isAxis(line: Line, { from, to, kinds }: Body, lines: readonly Line[]): boolean {
+  const { cells } = line;
+  if (cells.length !== kinds.length || kinds[0] === 'number') return false;
+  const inNumbers = cells.filter((cell, n) => kinds[n] === 'number' && cell !== '');
+  const axis = inNumbers.filter((cell) => PLAIN_NUMBER.test(cell)).map(Number);
+  if (axis.length < 3 || !isMonotonic(axis)) return false;
+  const words = cells.filter((cell, n) => cell !== '' && !(kinds[n] === 'number' && PLAIN_NUMBER.test(cell)));
+  if (!words.every(isWord)) return false;
+  // A word in a column of numbers is its name. Without one, the axis has to differ from all rows.
+  if (axis.length < inNumbers.length) return true;
+  const below = lines.slice(Math.max(from, lines.indexOf(line) + 1), Math.min(to, from + MAX_AXIS_ROWS));
+  const valuesOf = (row: Line) => row.cells.filter((cell, n) => kinds[n] === 'number' && cell !== '');
+  const hasFraction = (row: Line) => valuesOf(row).some((cell) => /[.,]\d/.test(cell));
+  const [least, most] = [Math.min(...axis), Math.max(...below.flatMap((row) => valuesOf(row).map(Number)))];
+  return axis.every(Number.isInteger) && below.length > 0 && below.every(hasFraction) && least > most;
+}
+
+const PLAIN_NUMBER = /^\d+(?:\.\d+)?$/;
+const MAX_AXIS_ROWS = 100;
+
+const isMonotonic = (numbers: readonly number[]): boolean => {
+  const steps = numbers.slice(1).map((number, n) => number - (numbers[n] ?? 0));
+  return steps.every((step) => step > 0) || steps.every((step) => step < 0);
+};
 
 const MIN_PLATE_COLUMNS = 3;
 /** After a word, 1 2 3 can be an ordinary row. */

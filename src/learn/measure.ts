@@ -9,16 +9,15 @@ import { type FoundDates, findDates, findLineDate, settleDates } from './dates.j
 import { splitText } from './delimiters.js';
 import { type DescribedFile, type DescribedTable, describeTables, type TableMapping } from './describe.js';
 import { findPairs, findUnnamed } from './facts.js';
+import { isNoValue, kindsOf, looksNumeric } from './kinds.js';
 import {
   type Body,
   type FoundTable,
   findLayout,
   fitsBody,
-  isNoValue,
-  kindsOf,
   type Layout,
   type LongRow,
-  looksNumeric,
+  MAX_TABLES as MAX_FOUND,
 } from './layout.js';
 
 /** How a file can be read, as a mapping. */
@@ -85,7 +84,7 @@ const MAX_TABLES = 500;
 
 export async function measureLines(source: LineSource, file: MeasureContext): Promise<Measured> {
   const { lines } = source;
-  const { tables: found, headless, long } = source.layout ?? (await findLayout(lines, file.slice));
+  const { tables: found, headless, long, isCut } = source.layout ?? (await findLayout(lines, file.slice));
   if (found.length > MAX_TABLES) {
     throw file.refuse(`the file seems to have ${found.length} tables, more than ${MAX_TABLES}`, {
       hint: 'describe its tables, for example `parse: { table: { every: "/^Cycle (?<cycle>\\d+)/" } }`',
@@ -110,6 +109,7 @@ export async function measureLines(source: LineSource, file: MeasureContext): Pr
     doubts: [
       ...dates.doubts,
       ...(numbers.ambiguous ? numberDoubts(numbers.ambiguous) : []),
+      ...(isCut ? [`the file has more than ${MAX_FOUND} tables. The others are not in this mapping`] : []),
       ...[problem ?? failure].flatMap((error) => (error ? [explainProblem(error)] : [])),
     ],
     ambiguity: problem ?? (numbers.ambiguous && numberError(numbers.ambiguous, mapping, file.refuse)),

@@ -234,4 +234,52 @@ describe('the delimiter', () => {
     expect(Object.values(rows(record)[5] ?? {})).toContain(0.203);
     expect(rows(record)).toHaveLength(9);
   });
+
+  test('is the positions of the columns if blanks would shift the cells after an empty one', async () => {
+    const text = [
+      'Peak  RetTime  Name            Area      Height',
+      '   1    1.234  Ethanol           1234.5    56.1',
+      '   2    2.345                     234.5    16.1',
+      '   3    3.456  Iso propanol      3234.5    76.1',
+    ].join('\n');
+    const record = await read(text);
+    expect(rows(record)[1]).toEqual({ Peak: 2, RetTime: 2.345, Name: null, Area: 234.5, Height: 16.1 });
+    const { mapping } = await learnt(text);
+    const longer = await read(text.replace('  1234.5', '551234.5').replace('Ethanol  ', 'Ethanolic'), mapping);
+    expect(rows(longer)[0]).toMatchObject({ Name: 'Ethanolic', Area: 551234.5 });
+  });
+});
+
+describe('numbers as names', () => {
+  test.each([
+    ['beside a word', 'Sample,450,500,550\nBlank,0.051,0.049,0.048\nS1,0.512,0.611,0.713\n', ['Sample', '450']],
+    ['below an empty cell', ',450,500,550\nBlank,0.051,0.049,0.048\nS1,0.512,0.611,0.713\n', ['column 1', '450']],
+    ['among words', 'Well,260,280,320,Ratio\nA1,0.051,0.049,0.048,1.1\nA2,0.5,0.3,0.1,1.6\n', ['Well', '260']],
+  ])('%s', async (_, text, names) => {
+    const record = await read(text);
+    expect(columns(record).slice(0, 2)).toEqual(names);
+    expect(rows(record)).toHaveLength(2);
+  });
+
+  test('not if the rows below could be like them', async () => {
+    const record = await read('Name,a,b,c\nS0,1,2,3\nS1,4,6,8\nS2,7,7,9\n');
+    expect(rows(record)).toHaveLength(3);
+  });
+});
+
+test('a name in angle brackets is not XML', async () => {
+  const record = await read(`<Identifier>: ABC\n<Operator>: Joe\n<Temp>: 21.5\n\n${XY}`);
+  expect(Object.values(meta(record)).join()).toContain('ABC');
+  expect(rows(record)).toHaveLength(3);
+});
+
+test('all tables of a file are found, or the doubts say that there are more', async () => {
+  const tables = (count: number) =>
+    Array.from(
+      { length: count },
+      (_, n) => `Part ${n}\nt (s),U${n} (V),T\n0,${n}.1,1\n1,${n}.2,2\n2,${n}.3,3\n\n`,
+    ).join('');
+  expect((await learnt(tables(60))).doubts).toEqual([]);
+  expect((await read(tables(60))).tables).toHaveLength(60);
+  expect((await learnt(tables(210))).doubts).toContainEqual(expect.stringContaining('more than 200 tables'));
 });

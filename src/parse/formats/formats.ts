@@ -117,6 +117,8 @@ function textFormat(text: string, name: string): Format {
 /** Whether the text starts with an element and is well-formed up to its end. */
 function looksLikeXml(start: string): boolean {
   if (start.startsWith('<?xml')) return true;
+  // `<Identifier>: 12` is a name and a value.
+  if (/^<[^<>]*>\s*[:=]/.test(start)) return false;
   const parser = new SaxesParser();
   let isWellFormed = /^<[\p{L}_!?]/u.test(start);
   parser.on('error', () => {

@@ -1,0 +1,64 @@
+import type { Line } from '../parse/lines.js';
+import { readIso } from '../parse/values/date.js';
+import { dateCandidates } from '../parse/values/date-candidates.js';
+import { createNumberReader, readQuantity } from '../parse/values/value.js';
+
+/** What the cells of a line look like: numbers, dates or words. */
+
+/** What a cell looks like, whatever the decimal mark. `any`: empty, or a word for no value, which fits any column. */
+export type CellKind = 'any' | 'number' | 'date' | 'text';
+
+/** What instruments write instead of a number. */
+const NO_VALUE = new Set([
+  ...['nan', 'n/a', 'na', '#n/a', 'n.a.', 'nd', 'n.d.', 'null', 'none', 'inf', '-inf', '+inf', '1.#qnan'],
+  ...['-1.#ind', '-', '--', '---', '?????', 'ovrflw', 'overflow', 'over', 'missed', 'out of range'],
+  ...['undetermined', 'error'],
+]);
+
+const numbers = createNumberReader({ decimal: undefined, thousands: undefined });
+
+export const isNoValue = (text: string): boolean => NO_VALUE.has(text.toLowerCase());
+
+export const looksNumeric = (text: string): boolean => numbers.read(text) !== undefined || numbers.isAmbiguous(text);
+
+export function kindOf(text: string): CellKind {
+  if (text === '' || isNoValue(text)) return 'any';
+  if (!/\d/.test(text)) return 'text';
+  if (/^[<>≤≥]=?\s*\d/.test(text)) return 'any';
+  if (looksNumeric(text) || readQuantity(text, numbers)) return 'number';
+  // `007` and very long numbers occur among numbers and among words.
+  if (/^\d+$/.test(text)) return 'any';
+  return readIso(text) !== undefined || CLOCK.test(text) || dateCandidates(text).length > 0 ? 'date' : 'text';
+}
+
+const CLOCK = /^\d{1,3}:\d\d(?::\d\d(?:[.,]\d+)?)?(?: ?[AP]M)?$/i;
+
+const knownKinds = new WeakMap<Line, CellKind[]>();
+
+/** Remembered, because each line is compared with many others. */
+export function kindsOf(line: Line): readonly CellKind[] {
+  const known = knownKinds.get(line);
+  if (known) return known;
+  const kinds = line.cells.map(kindOf);
+  knownKinds.set(line, kinds);
+  return kinds;
+}
+
+/** The kinds of the columns with one more row; undefined if the row does not fit. */
+export function mergeKinds(columns: readonly CellKind[], row: readonly CellKind[]): CellKind[] | undefined {
+  if (!isSimilarWidth(columns.length, row.length)) return undefined;
+  const merged: CellKind[] = [];
+  for (let n = 0; n < columns.length || n < row.length; n++) {
+    const kind = columns[n] ?? 'any';
+    const other = row[n] ?? 'any';
+    if (kind !== 'any' && other !== 'any' && kind !== other) return undefined;
+    merged.push(kind === 'any' ? other : kind);
+  }
+  return merged;
+}
+
+/** Rows may omit up to two empty cells at the end, but not most of their cells. */
+export const isSimilarWidth = (a: number, b: number): boolean =>
+  Math.abs(a - b) <= 2 && Math.min(a, b) * 2 > Math.max(a, b);
+
+export const isMeasure = (kind: CellKind | undefined): boolean => kind === 'number' || kind === 'date';
