@@ -1,4 +1,4 @@
-import { execFile } from 'node:child_process';
+import { execFile, spawnSync } from 'node:child_process';
 import {
   chmodSync,
   copyFileSync,
@@ -23,6 +23,7 @@ import {
   CAN_INSTALL,
   installDebian,
   type Machine,
+  mirrorFor,
   serviceConfig,
 } from '../support/machine-with-systemd.js';
 import { runSandbox } from '../support/sandbox.js';
@@ -34,7 +35,9 @@ import { until } from '../support/until.js';
  */
 
 if (!CAN_INSTALL)
-  console.warn('needs mmdebstrap and the right to boot a machine: the Debian package is not tested here');
+  console.warn('needs mmdebstrap and the right to boot a machine: the Debian package is not installed here');
+const HAS_LINTIAN = spawnSync('lintian', ['--version']).status === 0;
+if (!HAS_LINTIAN) console.warn('lintian is not installed: it does not check the Debian package here');
 
 const PROJECT = fileURLToPath(new URL('../..', import.meta.url));
 const LONG_MS = 60_000;
@@ -43,13 +46,13 @@ const LONG_MS = 60_000;
 let built: Promise<string>;
 const folder = mkdtempSync(join(tmpdir(), 'labfeed-deb-'));
 beforeAll(() => {
-  if (CAN_INSTALL) built = buildPackage(folder);
+  if (CAN_INSTALL || HAS_LINTIAN) built = buildPackage(folder);
 });
 afterAll(() => rmSync(folder, { recursive: true }));
 
-async function setUp(release: string) {
+async function setUp(release: string, skip: (note: string) => void) {
   const sandbox = await runSandbox(join(tempFolder(), 'notebook.db'));
-  const [root, file] = await Promise.all([installDebian(release), built]);
+  const [root, file] = await Promise.all([installDebian(release, skip), built]);
   const machine = await bootDebian(root);
   for (const name of ['balance', 'logger']) mkdirSync(join(machine.srv, name));
   /** Of experiments with more than a provisional title. */
@@ -86,8 +89,8 @@ async function installs({ machine }: Site, file: string): Promise<string> {
 
 test.skipIf(!CAN_INSTALL)(
   'the Debian package runs as a service: it survives what happens to machines, and keeps its records',
-  async () => {
-    const site = await setUp('bookworm');
+  async ({ skip }) => {
+    const site = await setUp('bookworm', skip);
     const { sandbox, machine, configure, drop, filed } = site;
     expect(await installs(site, site.file)).toContain('sudo labfeed setup');
     expect([await machine.shows('ActiveState'), await machine.shows('UnitFileState')]).toEqual([
@@ -124,8 +127,8 @@ test.skipIf(!CAN_INSTALL)(
 
 test.skipIf(!CAN_INSTALL)(
   'a fresh Debian 13 files its first run five minutes and three steps after the package was copied to it',
-  async () => {
-    const { machine, sandbox, file, titles } = await setUp('trixie');
+  async ({ skip }) => {
+    const { machine, sandbox, file, titles } = await setUp('trixie', skip);
     copyFileSync(file, join(machine.srv, 'labfeed.deb'));
     writeFileSync(join(machine.srv, 'key'), sandbox.key);
     writeFileSync(
@@ -150,6 +153,29 @@ test.skipIf(!CAN_INSTALL)(
   },
   480_000,
 );
+
+test.skipIf(!HAS_LINTIAN)(
+  'lintian finds no errors in the Debian package',
+  async () => {
+    const args = ['--allow-root', '--no-cfg', '--fail-on', 'none', '--display-level', '=error', await built];
+    const { stdout, stderr } = await promisify(execFile)('lintian', args);
+    expect(stdout + stderr).toBe('');
+  },
+  480_000,
+);
+
+test('the machine is installed from a source that offers main of the release', () => {
+  const index = (origin: string, ...components: string[]) =>
+    `Origin: ${origin}\nSuite: stable\nComponents: ${components.join(' ')}\n`;
+  const indexes: Readonly<Record<string, string>> = {
+    'http://ppa/dists/trixie/InRelease': index('PPA', 'main'),
+    'http://a/dists/trixie/InRelease': index('Debian', 'contrib'),
+    'http://b/dists/trixie/InRelease': index('Debian', 'contrib', 'main'),
+  };
+  const choose = (...sources: string[]) => mirrorFor('trixie', sources, (url) => indexes[url] ?? '');
+  expect(choose('http://security/', 'http://ppa/', 'http://a/', 'http://b/')).toBe('http://b/');
+  expect(choose('http://security/', 'http://ppa/')).toBeUndefined();
+});
 
 /** The package has the versions of the lock file, a manual page with every command, and completion. */
 async function isComplete({ root, machine }: Site): Promise<void> {
@@ -331,11 +357,13 @@ async function upgrades(site: Site): Promise<void> {
   expect(await machine.shows('MainPID')).not.toBe(pid);
   drop('balance', 7);
   await filed(7);
-  // A service that was stopped is not started.
+  // A service that was stopped is not started. A downgrade works in the same way.
   await succeeds(machine, 'systemctl', 'stop', 'labfeed');
   expect(await machine.shows('Result')).toBe('success');
-  await installs(site, later);
+  await installs(site, site.file);
+  expect(await succeeds(machine, 'dpkg-query', '--show', 'labfeed')).not.toBe('labfeed\t99');
   expect(await machine.shows('ActiveState')).toBe('inactive');
+  expect(readFileSync(join(machine.etc, 'config.yaml'), 'utf8')).toBe(config);
   await succeeds(machine, 'systemctl', 'start', 'labfeed');
 }
 

@@ -80,12 +80,33 @@ async function start(command: readonly string[]) {
   };
 }
 
-const MIRROR = spawnSync('apt-get', ['indextargets', '--format', '$(REPO_URI)', 'Created-By: Packages'], {
-  encoding: 'utf8',
-}).stdout?.split('\n')[0];
+/** Needs mmdebstrap. */
+export const CAN_INSTALL = CAN_BOOT && spawnSync('mmdebstrap', ['--version']).status === 0;
 
-/** Needs mmdebstrap, and a mirror to install from: the one of this machine. */
-export const CAN_INSTALL = CAN_BOOT && MIRROR && spawnSync('mmdebstrap', ['--version']).status === 0;
+/**
+ * A package source of this machine that offers `main` of a Debian release: of sources for other packages, or for updates
+ * alone, nothing can be installed. `read` returns the index of a source, empty if it has none.
+ */
+export function mirrorFor(release: string, sources = aptSources(), read = readIndex): string | undefined {
+  return sources.find((source) => {
+    const index = read(`${source}dists/${release}/InRelease`);
+    return /^Origin: Debian$/m.test(index) && /^Components:.* main\b/m.test(index);
+  });
+}
+
+/** Each ends with a slash. */
+function aptSources(): string[] {
+  const args = ['indextargets', '--format', '$(REPO_URI)', 'Created-By: Packages', 'Component: main'];
+  const { stdout } = spawnSync('apt-get', args, { encoding: 'utf8' });
+  return [...new Set((stdout ?? '').split('\n').filter(Boolean))];
+}
+
+/** With the proxies and credentials of apt. */
+function readIndex(url: string): string {
+  const file = join(tempFolder(), 'InRelease');
+  const { status } = spawnSync('/usr/lib/apt/apt-helper', ['download-file', url, file], { timeout: 60_000 });
+  return status === 0 ? readFileSync(file, 'utf8') : '';
+}
 
 /** A configuration of the service, with one folder in /srv for each instrument. */
 export const serviceConfig = (url: string, instruments: readonly string[]): string =>
@@ -104,10 +125,12 @@ const MASKED = [
 ];
 
 /** The folder of a fresh Debian with systemd and little else. */
-export async function installDebian(release: string): Promise<string> {
+export async function installDebian(release: string, skip: (note: string) => void): Promise<string> {
+  const mirror = mirrorFor(release);
+  if (mirror === undefined) skip(`no package source of this machine offers main of ${release}`);
   const root = join(tempFolder(), 'root');
   const options = ['--quiet', '--variant=minbase', '--include=systemd,systemd-sysv'];
-  await promisify(execFile)('mmdebstrap', [...options, release, root, MIRROR ?? '']);
+  await promisify(execFile)('mmdebstrap', [...options, release, root, mirror ?? '']);
   for (const unit of MASKED) symlinkSync('/dev/null', join(root, 'etc/systemd/system', unit));
   return root;
 }
