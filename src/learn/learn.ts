@@ -189,7 +189,8 @@ async function chooseAlternatives<File>(
   ];
   let left = best.unread.map(({ file }) => file);
   while (groups.length < MAX_ALTERNATIVES) {
-    const own = samples.find(({ file }) => left.includes(file));
+    // A text without a table is hardly of this instrument.
+    const own = samples.find(({ file, record }) => left.includes(file) && record.tables.length > 0);
     if (!own) break;
     const { read } = await tryMapping(own.mapping, left, samples, deps);
     const taken = read.map(({ file }) => file);
