@@ -593,3 +593,31 @@ test('a log that was compressed when it was rotated ends its run, which says tha
   expect(values(await scene.comments(2))).toEqual([11, 12]);
   expect((await scene.history(1)).join('\n')).toMatch(/lines that it got after the last look, if any, are not filed/);
 });
+
+test('lines that come while a run is ignored are filed once it is retried after all', async () => {
+  const scene = setUp();
+  const { outbox, requests } = scene.journal;
+  scene.append(HEADER + lines(1, 3));
+  await scene.look();
+  await scene.deliver();
+  scene.append(at(4));
+  await scene.look();
+  const [run = 0] = await outbox.claim(Number.MAX_SAFE_INTEGER, 1);
+  await outbox.record(run, { kind: 'parked', as: 'held', failure: 'conflict', reason: 'somebody changed it' });
+  await outbox.release(run);
+  const gone = { path: scene.path, has: 'nothing' } as const;
+  expect(await requests.decide({ kind: 'ignore', run }, gone)).toMatchObject({ answer: { done: true } });
+  scene.append(lines(5, 6));
+  await scene.look();
+  scene.restart();
+  scene.append(at(7));
+  await scene.look();
+  expect(await outbox.claim(Number.MAX_SAFE_INTEGER, 1)).toEqual([]);
+  expect(await requests.decide({ kind: 'retry', run }, gone)).toMatchObject({ answer: { done: true } });
+  expect(values(await scene.comments(run))).toEqual([1, 2, 3, 4, 5, 6, 7]);
+  await scene.deliver();
+  scene.append(at(8));
+  await scene.look();
+  expect(values(await scene.comments(run))).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
+  expect(await scene.runs()).toEqual([run]);
+});

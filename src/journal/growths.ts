@@ -60,17 +60,13 @@ function append(store: Store, batch: NewBatch, at: number): Appended {
   return { added };
 }
 
-const grownRow = z.object({
-  run: z.number(),
-  path: z.string(),
-  parked: nullable(z.string()),
-});
+const grownRow = z.object({ run: z.number(), path: z.string() });
 
 const findGrown = (db: Connection, generation: number, day: string) =>
   parseRow(
     grownRow,
     db.row`
-      SELECT run, path, parked FROM growths JOIN runs ON runs.id = run WHERE generation = ${generation} AND day = ${day}
+      SELECT run, path FROM growths JOIN runs ON runs.id = run WHERE generation = ${generation} AND day = ${day}
         ORDER BY run DESC LIMIT 1`,
   );
 
@@ -110,13 +106,12 @@ function appendPart(store: Store, batch: NewBatch, part: NewGrowth, at: number):
   const { generation, upto, lines } = batch;
   const { day, run, reading, rows, accumulated } = part;
   const grown = findGrown(db, generation, day);
-  const isSetAside = (known: { path: string; parked?: string | undefined }) =>
-    known.path === '' || known.parked === 'ignored';
   const content = { sha256: run.file.sha256, copy: '', isErased: false, drift: undefined };
+  if (grown?.path === '') return { run: grown.run, outcome: 'known', ...content, isErased: true };
   const filed = grown ? undefined : findFiled(db, run);
-  const setAside = [grown, filed && { run: filed.id, ...filed }].find((known) => known && isSetAside(known));
-  // A person has set the run aside: its later lines are, too.
-  if (setAside) return { run: setAside.run, outcome: 'known', ...content, isErased: setAside.path === '' };
+  // Another journal's run that a person has set aside. The lines of one of this journal are kept until it is retried.
+  if (filed && (filed.path === '' || filed.parked === 'ignored'))
+    return { run: filed.id, outcome: 'known', ...content, isErased: filed.path === '' };
   if (!grown) {
     const added = add(store, run, reading, at);
     db.run`
