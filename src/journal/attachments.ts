@@ -238,7 +238,8 @@ interface OldFile {
 
 /**
  * Within a commit. The raw files of the next version take the places of those with the same name, and the others are
- * deleted once the run is done. A file that may have been sent is looked for first. `lost`: the content of the version
+ * deleted once the run is done. A run's only file may have been renamed. A file that may have been sent is looked for
+ * first. `lost`: the content of the version
  * before, if the journal does not know what is attached.
  */
 export function replaceAttachments(
@@ -254,12 +255,14 @@ export function replaceAttachments(
     refused === 0 && files.some((file) => file.name === name && file.sha256 === sha256);
   const old = rows.filter((row) => !isKept(row));
   const kept = rows.filter(isKept);
+  const isOnlyFile = rows.length === 1 && files.length === 1;
+  const replaces = (file: NewAttachment, row: OldFile): boolean => isOnlyFile || file.name === row.name;
   // Without files that take their place, those of the version before stay.
   const isWithout = files.some(({ problem }) => problem !== undefined);
   // Numbers are not used twice: an upload may be under way that is recorded under its number.
   let n = db.value<number>`SELECT max(n) FROM attachments WHERE run = ${run}` ?? 0;
   for (const row of old) {
-    const isReplaced = files.some(({ name }) => name === row.name);
+    const isReplaced = files.some((file) => replaces(file, row));
     if (isWithout && !isReplaced && row.upload !== null) continue;
     db.run`DELETE FROM attachments WHERE run = ${run} AND n = ${row.n}`;
     if (isReplaced) continue;
@@ -271,10 +274,11 @@ export function replaceAttachments(
           ${sha256 === row.sha256 ? row.upload : null}, 0)`;
     }
   }
-  for (const { name, path, sha256, size, problem } of files) {
+  for (const file of files) {
+    const { name, path, sha256, size, problem } = file;
     if (kept.some((row) => row.name === name)) continue;
     n += 1;
-    const before = old.find((row) => row.name === name);
+    const before = old.find((row) => replaces(file, row));
     // The fingerprint of a run with one file is that of the file.
     const earlier = before ? earlierOf(before) : lost !== undefined && rows.length === 0 ? [lost] : [];
     db.run`

@@ -713,6 +713,16 @@ test('the next version of a file replaces the one before, which is archived', as
   expect(notebook.experiments.size).toBe(1);
 });
 
+test('the next version of a file that was renamed replaces the one before, which is archived', async () => {
+  const { revise, attempt, uploads } = await setUp();
+  await revise('Q.csv:one');
+  await attempt();
+  await revise('Q-new.csv:two');
+  await attempt();
+  expect(await attempt()).toBe(0);
+  expect(shown(uploads())).toEqual(['Q.csv one archived', 'Q-new.csv two normal']);
+});
+
 test.each<Fault>(['lost', 'failed', 'dropped', 'late'])(
   'a version whose upload has an unknown outcome (%s) is attached once, before and after the next one',
   async (fault) => {
