@@ -1,4 +1,4 @@
-import { renameSync, rmSync, statSync } from 'node:fs';
+import { renameSync, rmSync, statSync, utimesSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import type { Journal } from '../src/journal/journal.js';
 import { at, CSV, HEADER, lines, SECRET, setUp, values } from './support/following.js';
@@ -44,6 +44,14 @@ test('a line end or a character that is split between two looks is read as one',
   expect(texts).toContain('kühl');
   expect(texts).toContain('wärmer');
   expect(values([texts])).toEqual([1, 2]);
+});
+
+test.each(['file', 'day'])('an old log without dates is filed with the day of its arrival (per %s)', async (per) => {
+  const scene = setUp({ per: per as 'file' | 'day', mapping: `parse: { delimiter: ',', table: {} }` });
+  scene.append('n,T\n1,21.5\n2,21.6\n');
+  utimesSync(scene.path, 1_577_836_800, 1_577_836_800);
+  expect(await scene.look()).toBe('revised');
+  expect((await scene.reader.job(1))?.state).toBe('queued');
 });
 
 test('an empty file, and one that has only its header, wait for the first reading', async () => {

@@ -232,7 +232,7 @@ function cutCharacters(text: string): string {
   return characters.length > MAX_TAG_CHARACTERS ? `${characters.slice(0, MAX_TAG_CHARACTERS - 1).join('')}…` : text;
 }
 
-/** The day of the run as YYYY-MM-DD: always a real day, at most one day after the file was modified. */
+/** The day of the run as YYYY-MM-DD: a real day. One that is written is at most one day after the modification. */
 function chooseDate(
   template: string | undefined,
   { meta }: FileRecord,
@@ -249,8 +249,8 @@ function chooseDate(
         ? ['fact', isIso(fact) ? String(fact.value) : fact.text]
         : ['modified', day ?? modified];
   const date = readDay(written.trim(), file, readDate);
-  // One day of difference is allowed for clocks and time zones.
-  if (dayNumber(date) - dayNumber(modified) > 1) {
+  // One day of difference is allowed for clocks and time zones. Readings without a date have the day they came.
+  if (dateFrom !== 'modified' && dayNumber(date) - dayNumber(modified) > 1) {
     const hint = 'check the clocks of the instrument and of this computer, and the date format (parse.dates)';
     throw refused(file, `the date ${date} is more than one day after the file was modified (${modified})`, hint);
   }
