@@ -214,7 +214,7 @@ function explained(file: DiskFile, error: unknown): unknown {
   });
 }
 
-const isForbidden = (code: string | undefined): boolean => code === 'EACCES' || code === 'EPERM';
+export const isForbidden = (code: string | undefined): boolean => code === 'EACCES' || code === 'EPERM';
 
 function hintFor(code: string): string {
   switch (code) {

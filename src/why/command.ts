@@ -9,6 +9,7 @@ import { EXIT } from '../errors.js';
 import { journalExists } from '../journal/database.js';
 import { openReader } from '../journal/reader.js';
 import { hasWords, indent, terminalLine, terminalText } from '../text.js';
+import { isAbsent } from '../watch/identify.js';
 import { createMatcher, pathInside } from '../watch/match.js';
 import { list } from '../watch/scan.js';
 import { type Evidence, gather, type Sources } from './gather.js';
@@ -81,18 +82,20 @@ const MAX_FILES = 100;
  * The file at this path if there is or was one, otherwise all files whose paths contain these words: in the journal, in
  * the status of the daemon and in the folders.
  */
-async function findFiles(text: string, { config, reader, live }: Sources) {
+export async function findFiles(text: string, { config, reader, live }: Sources) {
   const path = toWatchedPath(resolve(text), config.claims);
   const only = { paths: [path], more: false, unsearched: [] as string[] };
   const known = (await reader?.filesAt(path)) ?? [];
-  if (known.length > 0 || lstatSync(path, { throwIfNoEntry: false })) return only;
-  const recorded = (await reader?.files(text, MAX_FILES + 1))?.map((file) => file.path) ?? [];
+  if (known.length > 0 || mayExist(path)) return only;
+  const { longest, matches } = createSearch(text);
+  const files = (await reader?.files(longest, MAX_FILES + 1)) ?? [];
+  const recorded = files.map((file) => file.path).filter((one) => longest === text || matches(one));
   const waiting = live?.instruments.flatMap((instrument) => instrument.waiting.first) ?? [];
   const folders = new Set(config.claims.map(({ watch }) => watch));
-  const searches = await Promise.all([...folders].map((folder) => search(folder, text)));
+  const searches = await Promise.all([...folders].map((folder) => search(folder, matches)));
   const all = new Set([
     ...recorded,
-    ...waiting.map((file) => file.path).filter((one) => hasWords(one, text)),
+    ...waiting.map((file) => file.path).filter(matches),
     ...searches.flatMap(({ found }) => found),
   ]);
   /** Folders that did not respond in time or could not be read completely. */
@@ -100,6 +103,26 @@ async function findFiles(text: string, { config, reader, live }: Sources) {
   if (all.size === 0 && text.includes('/')) return { ...only, unsearched };
   const paths = [...all].sort((a, b) => rank(a, text) - rank(b, text) || (a < b ? -1 : 1));
   return { paths: paths.slice(0, MAX_FILES), more: paths.length > MAX_FILES, unsearched };
+}
+
+/** Also in a folder that this user may not enter. */
+function mayExist(path: string): boolean {
+  try {
+    lstatSync(path);
+    return true;
+  } catch (error) {
+    return !isAbsent(error);
+  }
+}
+
+/** Node shows bytes of an argument that are not UTF-8 as U+FFFD. In paths, labfeed shows them as `\xE9`. */
+function createSearch(text: string) {
+  const parts = text.split(/\ufffd+/);
+  const longest = parts.reduce((before, part) => (part.length > before.length ? part : before));
+  const masked = (path: string): string => path.replace(/(?:\\x[0-9A-F]{2}|\ufffd)+/g, '\ufffd');
+  const matches = (path: string): boolean =>
+    parts.length === 1 ? hasWords(path, text) : masked(path).includes(masked(text));
+  return { longest, matches };
 }
 
 /** First files with exactly this name, then those whose name contains it. */
@@ -111,15 +134,14 @@ function rank(path: string, text: string): number {
 /** A share may not respond at all. */
 const SEARCH_MS = 10_000;
 
-async function search(folder: string, text: string) {
+async function search(folder: string, matches: (path: string) => boolean) {
   const found: string[] = [];
   let isComplete = false;
   const collect = async (): Promise<void> => {
     const signal = AbortSignal.timeout(SEARCH_MS);
     const batches = list(folder, { matcher: createMatcher({ files: ['**'], ignore: [] }), signal });
     let next = await batches.next();
-    for (; !next.done; next = await batches.next())
-      found.push(...next.value.map(({ path }) => path).filter((path) => hasWords(path, text)));
+    for (; !next.done; next = await batches.next()) found.push(...next.value.map(({ path }) => path).filter(matches));
     isComplete = next.value.state === 'present';
   };
   await atMost(SEARCH_MS, systemClock, Promise.allSettled([collect()]));

@@ -3,15 +3,16 @@ import { dirname, join, relative, sep } from 'node:path';
 import { nextStep } from '../commands/jobs.js';
 import type { AccessRules, Claim, LoadedConfig } from '../config/load.js';
 import { growingOf } from '../config/schema.js';
-import { explain, explainProblem, FileError } from '../errors.js';
+import { explain, explainProblem, FileError, systemCode } from '../errors.js';
 import { runWithContent } from '../evidence.js';
 import type { Job } from '../journal/jobs.js';
 import type { JournalReader } from '../journal/reader.js';
 import type { SettledSource } from '../journal/sources.js';
 import type { Live } from '../live.js';
 import { createGuard } from '../watch/guard.js';
-import { identify, isAbsent, reasonOf, stampOf, standInFor } from '../watch/identify.js';
+import { identify, isAbsent, isForbidden, reasonOf, stampOf, standInFor } from '../watch/identify.js';
 import { createGrouping, createMatcher, doneFileOf, pathInside } from '../watch/match.js';
+import { explainPermission } from '../watch/permissions.js';
 import { quietMsOf } from '../watch/settle.js';
 
 /** Everything that is known about one file. `why --json` prints it. */
@@ -28,7 +29,7 @@ type FileEvidence =
       readonly unread: string | undefined;
     }
   | { readonly state: 'absent' | 'folder' }
-  | { readonly state: 'unreadable'; readonly reason: string };
+  | { readonly state: 'unreadable'; readonly reason: string; readonly hint?: string };
 
 export type InstrumentEvidence = ReturnType<typeof compareWith>;
 
@@ -115,7 +116,21 @@ async function readFile(path: string, { instruments }: LoadedConfig): Promise<Fi
       return { state: 'present', size, modifiedMs, sha256: undefined, unread: 'it keeps growing' };
     return { state: 'present', size, modifiedMs, ...(await hash({ path, location: path, ...stamp }, access)) };
   } catch (error) {
-    return isAbsent(error) ? { state: 'absent' } : { state: 'unreadable', reason: reasonOf(error) };
+    if (isAbsent(error)) return isLink(path) ? { state: 'unreadable', reason: BROKEN_LINK } : { state: 'absent' };
+    return {
+      state: 'unreadable',
+      ...(isForbidden(systemCode(error)) ? explainPermission(path) : { reason: reasonOf(error) }),
+    };
+  }
+}
+
+const BROKEN_LINK = 'it is a symbolic link that leads to no file';
+
+function isLink(path: string): boolean {
+  try {
+    return lstatSync(path).isSymbolicLink();
+  } catch {
+    return false;
   }
 }
 
@@ -269,9 +284,7 @@ function readFolder(watch: string): { state: 'present' | 'missing' | 'unreadable
 
 function findLink(watch: string, inside: string): string | undefined {
   const names = inside.split('/').slice(0, -1);
-  return names
-    .map((_, index) => join(watch, ...names.slice(0, index + 1)))
-    .find((folder) => lstatSync(folder, { throwIfNoEntry: false })?.isSymbolicLink() === true);
+  return names.map((_, index) => join(watch, ...names.slice(0, index + 1))).find(isLink);
 }
 
 /** The mistakes that stop an instrument: in the configuration as it is now, and as the daemon reports them. */

@@ -201,7 +201,7 @@ function explainFile(evidence: Evidence): Answer {
   const earlier = runs.find((run) => run.path === path);
   const skipped = known.find(({ verdict }) => verdict === 'skipped');
   if (skipped) return explainSkipped(skipped.instrument, earlier, instruments);
-  if (file.state === 'folder' && owner === undefined)
+  if (file.state === 'folder' && owner?.partOf === undefined)
     return answer('unmatched', 'it is a folder, not a run', 'give the path of a file in it');
   if (owner === undefined || evidence.isJournal) return explainUnmatched(evidence);
   const [mistake] = owner.mistakes ?? [];
@@ -268,7 +268,7 @@ function explainWaiting(
   const changed = earlier ? `its content changed after run ${earlier.id}${next}; ` : '';
   const waitFor = (text: string, hint?: string): Answer =>
     answer('waiting', `not filed yet: ${changed}${text}`, hint, daemon.running ? [] : [NOT_RUNNING]);
-  if (file.state === 'unreadable') return waitFor(`it cannot be read: ${file.reason}`);
+  if (file.state === 'unreadable') return waitFor(`it cannot be read: ${file.reason}`, file.hint);
   if (doneFile && !doneFile.isThere) {
     const hint = 'the instrument must write it when the file is complete (`ready.doneFile`)';
     return waitFor(`its done-file ${doneFile.name} is missing`, hint);

@@ -98,6 +98,11 @@ test('a file that is gone is recognised by its path', () => {
   expect(all(answer)).toContain('the file does not exist');
 });
 
+test('a folder whose name matches is no run that waits', () => {
+  const answer = about({ file: { state: 'folder' } });
+  expect([answer.outcome, answer.answer.text]).toEqual(['unmatched', 'it is a folder, not a run']);
+});
+
 test('a copy at another path is a duplicate of the run with the same content', () => {
   const answer = about({ runs: [run({ path: '/srv/nanodrop/first.tsv' })] });
   expect(answer.outcome).toBe('duplicate');
