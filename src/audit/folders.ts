@@ -83,7 +83,16 @@ export async function compareFolder(
   result: Pick<AuditResult, 'findings' | 'safe' | 'verified' | 'proved'>,
 ): Promise<FileCounts> {
   const { folder, instrument } = deps;
-  const counts = { files: 0, proved: 0, incomplete: 0, unproved: 0, onTheirWay: 0, resting: 0, notTaken: 0 };
+  const counts = {
+    files: 0,
+    proved: 0,
+    incomplete: 0,
+    unproved: 0,
+    onTheirWay: 0,
+    resting: 0,
+    growing: 0,
+    notTaken: 0,
+  };
   const report = (kind: FindingKind, path: string, text: string): void =>
     void result.findings.push({ kind, instrument, path, text });
 
@@ -91,7 +100,7 @@ export async function compareFolder(
     const match = await matchRun(run, deps);
     if (match === 'gone') return;
     const files = filesOf('kind' in match ? run : match.file).length;
-    const as = 'kind' in match ? 'notTaken' : countAs(match.run, result);
+    const as = 'run' in match ? countAs(match.run, result) : match.kind === 'growing' ? 'growing' : 'notTaken';
     counts.files += files;
     counts[as] += files;
     if ('kind' in match) report(match.kind, run.path, match.text);

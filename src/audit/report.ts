@@ -137,6 +137,8 @@ export interface FileCounts {
   onTheirWay: number;
   /** Quarantined, held or ignored. */
   resting: number;
+  /** They keep growing, and what they contain is filed as it comes. */
+  growing: number;
   /** Changed, never taken, skipped or unreadable. */
   notTaken: number;
 }
@@ -220,6 +222,7 @@ function summary({ server, filed, verified, folders, stoppedBy }: AuditResult): 
         [counts.unproved, 'filed but not verified'],
         [counts.onTheirWay, 'not sent yet'],
         [counts.resting, 'parked'],
+        [counts.growing, 'still growing'],
         [counts.notTaken, 'not taken'],
       ] as const;
       const some = parts.filter(([count]) => count > 0).map(([count, what]) => `${count} ${what}`);

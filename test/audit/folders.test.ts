@@ -87,7 +87,7 @@ test('only files of done and verified runs are safe; files of other runs are cou
     verified: new Set([0, 1, 2, 3, 4, 5]),
   });
   expect(result).toEqual({
-    counts: { files: 7, proved: 1, incomplete: 0, unproved: 1, onTheirWay: 2, resting: 3, notTaken: 0 },
+    counts: { files: 7, proved: 1, incomplete: 0, unproved: 1, onTheirWay: 2, resting: 3, growing: 0, notTaken: 0 },
     kinds: [],
     safe: ['a'],
   });
@@ -210,4 +210,17 @@ test('files of another instrument are left out, and a missing folder is reported
     },
   });
   expect(gone.kinds).toEqual(['folder /data']);
+});
+
+test('a growing file that is filed counts as such, and is never safe to delete', async () => {
+  const followed = { lines: 3, offset: 30 } as never;
+  const journal = {
+    atPath: async () => undefined,
+    ofContent: async () => undefined,
+    followedAt: async (_: string, path: string) => (path === 'a' ? followed : undefined),
+  };
+  expect(await compare(['a', 'b'], { journal, isGrowing: true })).toMatchObject({
+    counts: { files: 2, growing: 1, notTaken: 1 },
+    safe: [],
+  });
 });
