@@ -77,9 +77,13 @@ export const createEngines = (readDate: ReadDate) => ({
   },
 });
 
-/** With a decimal point, whatever the file has. */
+/** As written if that is a plain number, otherwise with a decimal point, whatever the file has. */
 const printNumber = (value: unknown): string =>
-  value instanceof TemplateValue && typeof value.value === 'number' ? String(value.value) : printText(value);
+  value instanceof TemplateValue && typeof value.value === 'number' && !isPlain(value)
+    ? String(value.value)
+    : printText(value);
+
+const isPlain = ({ text, value }: TemplateValue): boolean => /^-?\d+(?:\.\d+)?$/.test(text) && Number(text) === value;
 
 /** The templates of one instrument, and all mistakes in them. */
 export function compileTemplates({ experiment, comments }: TemplateSources, engines: ReturnType<typeof createEngines>) {

@@ -263,6 +263,17 @@ describe('extra fields', () => {
     );
   });
 
+  test('of type number stay as they are written if that is a plain number', () => {
+    const written = (value: number, text: string) =>
+      fieldsOf({ pH: field('{{ meta.pH }}', 'number') }, { record: record({ pH: v(value, text) }) })?.['pH']?.value;
+    expect([written(7, '7.0'), written(-0.5, '-0.50'), written(1234, '1,234'), written(7, '7.0 M')]).toEqual([
+      '7.0',
+      '-0.50',
+      '1234',
+      '7',
+    ]);
+  });
+
   test('and the like are absent if the mapping has none', () => {
     expect(map().draft).not.toHaveProperty('extras');
     expect(map({ experiment: { category: 'Raw data' } }).draft.extras).toEqual({ category: 'Raw data' });
