@@ -4,13 +4,15 @@ import PQueue from 'p-queue';
 import type { Claim, Instrument, LoadedConfig } from '../config/load.js';
 import type { RunKind } from '../config/schema.js';
 import { change, slowMountOf } from '../disk.js';
+import { systemCode } from '../errors.js';
 import type { LiveInstrument } from '../live.js';
 import { missingMount } from '../mounts.js';
 import { formatDuration, plural } from '../text.js';
 import { whySlow } from '../watch/events.js';
 import { DisposalError, display, explaining } from '../watch/file-moves.js';
-import { NO_RESPONSE } from '../watch/identify.js';
+import { isForbidden, NO_RESPONSE } from '../watch/identify.js';
 import { type Claims, createClaims, createMatcher } from '../watch/match.js';
+import { explainPermission } from '../watch/permissions.js';
 import { createRuns } from '../watch/runs.js';
 import { addUnmatched, type Listing, list, type Unmatched } from '../watch/scan.js';
 import { checkTarget } from '../watch/target.js';
@@ -74,6 +76,8 @@ async function checkFolder(
   const overlaps = new Map<string, Required<Overlap>>();
   const unmatched = new Map<string, { readonly files: number; readonly example: string }>();
   const hidden: string[] = [];
+  const forbidden: string[] = [];
+  let tried = 0;
   const listing = list(watch, {
     matcher,
     signal,
@@ -91,6 +95,9 @@ async function checkFolder(
       overlaps.set(first, { first, second: name, example, files: files + 1 });
     }
     for (const { path } of group(next.value)) runs.add(path);
+    const sample = next.value.slice(0, MAX_TRIED - tried);
+    tried += sample.length;
+    for (const { path, location } of sample) if (await isForbiddenFile(location)) forbidden.push(path);
   }
   const { value: result } = next;
   if (result.state !== 'present') return { findings: [noFolder(instrument, result)], overlaps: [], listed: [] };
@@ -100,6 +107,7 @@ async function checkFolder(
     ...pollingFindings(instrument, known),
     ...(await checkSource(instrument, watched)),
     ...(hidden.length === 0 ? [] : [hiddenFinding(instrument, hidden)]),
+    ...(forbidden.length === 0 ? [] : [forbiddenFinding(instrument, forbidden)]),
     ...result.unread.map(
       ({ path, reason }): Finding => ({ level: 'note', text: `${name}: cannot read ${path}: ${reason}` }),
     ),
@@ -146,6 +154,25 @@ async function checkSource({ name, source, watch }: Instrument, watched: readonl
     if (!(error instanceof DisposalError)) throw error;
     return [{ level: 'wrong', text: `${name}: ${error.message}`, hint: error.hint }];
   }
+}
+
+/** More files would take long on a share. */
+const MAX_TRIED = 1000;
+const MAX_NAMED = 10;
+
+/** Whether this user may not read the file. Other failures are left to the daemon. */
+const isForbiddenFile = (location: string | Buffer): Promise<boolean> =>
+  change('access', location, constants.R_OK).then(
+    () => false,
+    (error: unknown) => isForbidden(systemCode(error)),
+  );
+
+function forbiddenFinding({ name, watch }: Instrument, paths: readonly string[]): Finding {
+  const named = paths.slice(0, MAX_NAMED).map((path) => relative(watch, path));
+  const more = paths.length > named.length ? ' and others' : '';
+  const { reason, hint } = explainPermission(paths[0] ?? '');
+  const text = `${name}: cannot read ${plural(paths.length, 'file')} in ${watch}: ${named.join(', ')}${more}; ${named[0]}: ${reason}`;
+  return { level: 'wrong', text, hint };
 }
 
 const hiddenFinding = ({ name, watch }: Instrument, hidden: readonly string[]): Finding => ({

@@ -1,6 +1,6 @@
-import { chmodSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, promises, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { checkFolders, mergeOverlaps, overlapFinding, possibleOverlaps } from '../../src/check/folders.js';
 import { checkService } from '../../src/check/service.js';
 import { type Claim, loadConfig } from '../../src/config/load.js';
@@ -58,6 +58,23 @@ test('runs of folders and of joined files overlap only if they match the same fi
   expect(example(folders, claim('b', '/data', '**/*.csv'))).toBe('/data/x/x.csv');
   expect(example(pairs, claim('c', '/data', '*.txt'))).toBeUndefined();
   expect(example(pairs, claim('c', '/data', '*.xml'))).toBe('/data/x.xml');
+});
+
+test('files that the user may not read are named', async () => {
+  const folder = tempFolder();
+  mkdirSync(join(folder, 'data'));
+  for (const name of ['a.csv', 'b.csv', 'c.csv']) writeFileSync(join(folder, 'data', name), 'x');
+  // Root may read everything.
+  const access = vi.spyOn(promises, 'access').mockImplementation(async (path) => {
+    if (!String(path).endsWith('a.csv')) throw Object.assign(new Error('denied'), { code: 'EACCES' });
+  });
+  onTestFinished(() => access.mockRestore());
+  const file = join(folder, 'labfeed.yaml');
+  writeFileSync(file, 'instruments:\n  balance: { watch: data }\n');
+  const { findings } = await checkFolders(loadConfig(file));
+  expect(findings.find(({ level }) => level === 'wrong')?.text).toMatch(
+    /balance: cannot read 2 files .*: b\.csv, c\.csv; b\.csv: the user/,
+  );
 });
 
 test('a glob that matches nothing is noted if there are files that no other instrument takes', async () => {
