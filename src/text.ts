@@ -308,7 +308,7 @@ export function describeSource({ outcome, movedTo, reason }: SettledFile): strin
     case 'moved':
       return `was moved to ${movedTo}`;
     case 'deleted':
-      return 'was deleted, after everything was read back from the notebook';
+      return 'was deleted, after labfeed had read back from the notebook that it has the file itself, or every reading in it';
     case 'changed':
       return 'was neither moved nor deleted: it has other content than what was filed';
     case 'gone':
