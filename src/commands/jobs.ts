@@ -226,13 +226,15 @@ function quarantined({ id, failure }: Job): string {
   return `${fix}, then run: labfeed retry ${id} (reloading a changed mapping also retries it). ${orIgnore(id)}`;
 }
 
-function held({ id, step, failure, experiment }: Job): string {
+function held({ id, step, failure, experiment, reason }: Job): string {
   if (step === 'done') return `to file it again: labfeed refile ${id}. ${orIgnore(id)}`;
   if (failure === 'drift')
     return `to file it and accept its columns for later runs: labfeed retry ${id}. Otherwise, change the mapping and reload. ${orIgnore(id)}`;
   const [what, which] =
     experiment === undefined ? ['an existing experiment', 'EXPERIMENT'] : [`experiment ${experiment}`, experiment];
-  return `to check again: labfeed retry ${id}. To overwrite ${what}: labfeed adopt ${id} ${which}. To create a new one: labfeed refile ${id}. ${orIgnore(id)}`;
+  // A reason with a hint says whether adopting helps, and what it does.
+  const adopt = reason?.includes('→') ? '' : ` To overwrite ${what}: labfeed adopt ${id} ${which}.`;
+  return `to check again: labfeed retry ${id}.${adopt} To create a new one: labfeed refile ${id}. ${orIgnore(id)}`;
 }
 
 const orIgnore = (id: number): string => `If it should not be filed: labfeed ignore ${id}`;

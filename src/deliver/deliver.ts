@@ -25,6 +25,7 @@ import { haltRestored, isStillOurs, rewritten } from './restored.js';
 import {
   awaitEarlierEdits,
   changedBeforeFilled,
+  checkOpen,
   checkUnedited,
   clearSpare,
   EditedError,
@@ -342,7 +343,10 @@ async function writtenParts(filing: Filing): Promise<'all' | 'body' | 'none'> {
   // A crash between the first creation and its read: it is as it was created, unless somebody gave it a title.
   if ((await server.facts()).keepsTitle === undefined && isBare(record)) await learnTitles(record, filing);
   const facts = await server.facts();
-  if (run.adopted) return 'none';
+  if (run.adopted) {
+    checkOpen(record, experiment, facts.dialect);
+    return 'none';
+  }
   if (isUntouched(record, facts)) {
     // A person may have changed the body that the creation carried, and keeps it.
     if (!isRevision && record.title === provisionalTitle(run.reference) && hasOrigin(record, run)) return 'body';

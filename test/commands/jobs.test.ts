@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest';
-import { jobsTable } from '../../src/commands/jobs.js';
+import { jobsTable, nextStep } from '../../src/commands/jobs.js';
 import type { Job } from '../../src/journal/jobs.js';
 
 const NOW = Date.UTC(2026, 0, 5, 12);
@@ -44,4 +44,12 @@ test('a reason is one line, with line and column but without the path', () => {
 test('a filed run has its experiment and title; an erased run has no name', () => {
   expect(lastLine({ state: 'done', experiment: 12, title: 'Weighing' })).toMatch(/ 12 +Weighing$/);
   expect(lastLine({ path: '' })).toContain('(erased)');
+});
+
+test('a held run offers to adopt its experiment only if its reason does not say what helps', () => {
+  const held = { state: 'held', step: 'created', failure: 'conflict', experiment: 5 } as const;
+  expect(nextStep(job({ ...held, reason: 'no hint' }))).toContain('To overwrite experiment 5: labfeed adopt 17 5.');
+  const next = nextStep(job({ ...held, reason: 'experiment 5 is deleted\n  → labfeed does not change it' }));
+  expect(next).not.toContain('adopt');
+  expect(next).toContain('labfeed refile 17');
 });

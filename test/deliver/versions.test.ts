@@ -344,7 +344,7 @@ for (const [state, shown] of [
   ['archived', { state: 2 }],
   ['deleted', { state: 3 }],
 ] as const)
-  test(`a version of an experiment that is ${state} in eLabFTW is held`, async () => {
+  test(`a version of an experiment that is ${state} in eLabFTW is held, even if a person adopts it`, async () => {
     const scene = await withVersions({ dialect: 'elabftw' }, 'a');
     await scene.see('bb');
     const writes = scene.notebook.writes.length;
@@ -352,7 +352,11 @@ for (const [state, shown] of [
       ...(await scene.notebook.readExperiment(id)),
       ...shown,
     });
-    await scene.deliver((context) => ({ ...context, notebook: { ...scene.notebook, readExperiment } }));
+    const deliver = () => scene.deliver((context) => ({ ...context, notebook: { ...scene.notebook, readExperiment } }));
+    await deliver();
+    expect(scene.reasonOf(1)).toContain(`experiment 101 is ${state}`);
+    await scene.decide({ kind: 'adopt', run: 1, server: SERVER, experiment: 101 });
+    await deliver();
     expect(scene.reasonOf(1)).toContain(`experiment 101 is ${state}`);
     expect(scene.notebook.writes).toHaveLength(writes);
   });
