@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { DateTime } from 'luxon';
 import { describe, expect, test } from 'vitest';
 import { compileDigitPattern, createDateReader, type DateOptions, readDate } from '../../src/parse/values/date.js';
+import { dateCandidates } from '../../src/parse/values/date-candidates.js';
 
 const asDate = (text: string, options: DateOptions) => createDateReader(options).readAsDate(text);
 
@@ -137,15 +138,44 @@ describe('a text that is used as a date', () => {
     ['Mon Jun 01 07:55:00 EDT 2015', '2015-06-01T07:55:00-04:00'],
     ['14:01:09 on 20 January 2020', '2020-01-20T14:01:09'],
     ['20 January 2020 at 14:01', '2020-01-20T14:01:00'],
+    ['15-Mar-19', '2019-03-15'],
+    ['3.4.2026 10:00', '2026-04-03T10:00:00'],
+    ['20231120 16:30:16', '2023-11-20T16:30:16'],
+    ['20231120T163016', '2023-11-20T16:30:16'],
+    ['20231120_163016.25', '2023-11-20T16:30:16.25'],
+    ['25/12/2026 10:15:32:123', '2026-12-25T10:15:32.123'],
+    ['25/12/2026 10:15:32.1234567', '2026-12-25T10:15:32.1234567'],
+    ['13.10.2021 08:15:42 (UTC+2)', '2021-10-13T08:15:42+02:00'],
+    ['13.10.2021 08:15:42 (UTC+02:00)', '2021-10-13T08:15:42+02:00'],
+    ['20 Jan 2020 14:01:09 GMT-0330', '2020-01-20T14:01:09-03:30'],
+    ['12/25/2026 3:00 p.m.', '2026-12-25T15:00:00'],
+    ['12/25/2026 3:00:05PM', '2026-12-25T15:00:05'],
+    ['4. März 2024 15:04', '2024-03-04T15:04:00'],
+    ['04-Mrz-24', '2024-03-04'],
+    ['Montag, 4. März 2024', '2024-03-04'],
+    ['4 févr. 2024', '2024-02-04'],
+    ['lundi 4 mars 2024 15:04:05', '2024-03-04T15:04:05'],
+    ['4 de marzo de 2024', '2024-03-04'],
+    ['04/ago/2024', '2024-08-04'],
+    ['4 giugno 2024', '2024-06-04'],
+    ['4 de março de 2024', '2024-03-04'],
+    ['4 mei 2024', '2024-05-04'],
+    ['4 maj 2024', '2024-05-04'],
+    ['2024年3月4日 15:04:05', '2024-03-04T15:04:05'],
+    ['2024年03月04日 15時04分05秒', '2024-03-04T15:04:05'],
+    ['2024年3月4日 下午3:04:05', '2024-03-04T15:04:05'],
+    // Only one of the two days is a Friday.
+    ['Fri 04/03/2026', '2026-04-03'],
+    ['Fr 03/04/2026', '2026-04-03'],
   ])('%s is unambiguous', (text, iso) => {
     expect(readDate(text, {})).toEqual({ iso });
   });
 
   test.each([
     ['03/04/2026', ['dd/MM/yyyy', 'MM/dd/yyyy']],
-    ['3.4.2026 10:00', ['d.M.yyyy H:mm', 'M.d.yyyy H:mm']],
-    ['07.08.25', ['dd.MM.yy', 'MM.dd.yy', 'yy.MM.dd']],
-    ['15-Mar-19', ['dd-MMM-yy', 'yy-MMM-dd']],
+    ['3-4-2026 10:00', ['d-M-yyyy H:mm', 'M-d-yyyy H:mm']],
+    ['07.08.25', ['dd.MM.yy', 'yy.MM.dd']],
+    ['07/08/25', ['dd/MM/yy', 'MM/dd/yy', 'yy/MM/dd']],
   ])('%s is ambiguous, and all formats that read it are listed', (text, formats) => {
     const read = readDate(text, {});
     expect(read && 'ambiguous' in read && read.ambiguous.map(({ format }) => format)).toEqual(formats);
@@ -170,7 +200,62 @@ describe('a text that is used as a date', () => {
     expect(readDate('12/25/2026', dates)).toBeUndefined();
   });
 
-  test.each(['', 'soon', '5', '99/99/2026', '32 Foo 2026', '12:30', '25/12/2026 10:00 IST'])('%j is none', (text) => {
+  test('in any form is read as what was written, or as ambiguous, or not at all', () => {
+    const days = ['dd/MM/yyyy', 'M/d/yyyy', 'M/d/yy', 'yy/MM/dd', 'd.M.yyyy', 'dd.MM.yy', 'yyyy-MM-dd', 'd-M-yyyy'];
+    const named = ['dd-MMM-yy', 'd MMMM yyyy', 'MMM d, yyyy', 'd. MMMM yyyy', 'EEEE, d MMMM yyyy', 'yyyy-MMM-dd'];
+    const others = ['EEE MM/dd/yyyy', "yyyy'年'M'月'd'日'", 'yyyyMMdd'];
+    const times = [
+      '',
+      ' HH:mm',
+      ' H:mm:ss',
+      ' HH:mm:ss.SSS',
+      ' h:mm:ss a',
+      ', HH:mm',
+      ' HHmmss',
+      " HH:mm:ss '(UTC'ZZ')'",
+    ];
+    const sample = fc.record({
+      day: fc.constantFrom(...days, ...named, ...others),
+      time: fc.constantFrom(...times),
+      locale: fc.constantFrom('en', 'de', 'fr', 'es', 'it', 'pt', 'nl', 'sv'),
+      ms: fc.integer({ min: Date.UTC(1990, 0), max: Date.UTC(2040, 0) }),
+    });
+    let read = 0;
+    fc.assert(
+      fc.property(sample, ({ day, time, locale, ms }) => {
+        const truth = DateTime.fromMillis(ms, { zone: 'utc+2' });
+        const text = truth.setLocale(/MMM|E/.test(day) ? locale : 'en').toFormat(day + time);
+        const found = readDate(text, {});
+        const meant = truth.toFormat("yyyy-MM-dd'T'HH:mm");
+        if (found && 'iso' in found) {
+          read++;
+          expect(meant, text).toContain(found.iso.slice(0, 16));
+        } else if (found) expect(found.ambiguous.map(({ iso }) => iso.slice(0, 10))).toContain(meant.slice(0, 10));
+        for (const { format, iso } of found && 'ambiguous' in found ? found.ambiguous : dateCandidates(text)) {
+          const again = readDate(text, { format: [format] });
+          expect(again && 'iso' in again && again.iso.slice(0, 19), `${text} as ${format}`).toBe(iso.slice(0, 19));
+        }
+      }),
+      { numRuns: 1500, seed: 7 },
+    );
+    expect(read).toBeGreaterThan(700);
+  });
+
+  test.each([
+    '',
+    'soon',
+    '5',
+    '1.2.3',
+    '12.34.5678',
+    '3.12.08.1',
+    '+41 44 632 11 11',
+    '20231120',
+    '44429.3375',
+    '99/99/2026',
+    '32 Foo 2026',
+    '12:30',
+    '25/12/2026 10:00 IST',
+  ])('%j is none', (text) => {
     expect(readDate(text, {})).toBeUndefined();
   });
 });

@@ -1,4 +1,5 @@
 import { IANAZone } from 'luxon';
+import { isLongMonth, leadingWeekday, monthOf, withPlainHalf } from './date-words.js';
 
 /** One interpretation of a text as a date: the format and the date. */
 export interface DateCandidate {
@@ -6,52 +7,71 @@ export interface DateCandidate {
   readonly iso: string;
 }
 
-const TIME = String.raw`(\d{1,2}):(\d\d)(?::(\d\d)(?:([.,])(\d{1,9}))?)?(?:( ?)([AP]M))?`;
+const TIME = String.raw`(\d{1,2}):(\d\d)(?::(\d\d)(?:([.,:])(\d{1,9}))?)?(?:( ?)([AP]M))?`;
 const DAY = String.raw`(\d{1,4})([/.-])(\d{1,2})\2(\d{1,4})`;
-const NAMED_DAY = String.raw`(\d{1,2})([ /.-])([A-Z]{3,9})\2(\d{4}|\d\d)`;
-const YEAR_FIRST_DAY = String.raw`(\d{4})([ /.-])([A-Z]{3,9})\2(\d{1,2})`;
-const US_DAY = String.raw`([A-Z]{3,9}) (\d{1,2})(,?) (\d{4})`;
+const NAMED_DAY = String.raw`(\d{1,2})(\. | de |[ /.-])(\p{L}{3,10})\.?((?<!\.)\2| )(\d{4}|\d\d)`;
+const YEAR_FIRST_DAY = String.raw`(\d{4})([ /.-])(\p{L}{3,10})\2(\d{1,2})`;
+const US_DAY = String.raw`(\p{L}{3,10})\.? (\d{1,2})(,?) (\d{4})`;
 
 const NUMERIC = new RegExp(`^${DAY}$`);
-const NAMED = new RegExp(`^${NAMED_DAY}$`, 'i');
-const NAMED_YEAR_FIRST = new RegExp(`^${YEAR_FIRST_DAY}$`, 'i');
-const NAMED_US = new RegExp(`^${US_DAY}$`, 'i');
+const COMPACT = /^((?:19|20)\d\d)(\d\d)(\d\d)$/;
+const HAN = /^(\d{4})( ?)年\2(\d{1,2})\2月\2(\d{1,2})\2日$/;
+const NAMED = new RegExp(`^${NAMED_DAY}$`, 'iu');
+const NAMED_YEAR_FIRST = new RegExp(`^${YEAR_FIRST_DAY}$`, 'iu');
+const NAMED_US = new RegExp(`^${US_DAY}$`, 'iu');
 const CLOCK = new RegExp(`^${TIME}$`, 'i');
+const COMPACT_CLOCK = /^([01]\d|2[0-3])([0-5]\d)([0-5]\d)(?:([.,])(\d{1,9}))?$/;
+const HAN_CLOCK = /^(\d{1,2})([時时点])([0-5]?\d)分(?:( ?)([0-5]?\d)秒)?$/;
 /** As `ctime` of the C library writes it: `Mar 15 16:22:41 2019`. */
 const CTIME = /^([A-Z]{3} \d{1,2}) (\d\d:\d\d:\d\d) (\d{4})$/i;
-const MONTHS = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec'];
-const LONG_MONTHS = 'january february march april may june july august september october november december'.split(' ');
 
 /**
  * All interpretations of a text as a date, by the common orders of day, month and year.
  * None: not a date. Several that differ: ambiguous, and must not be guessed.
  */
 export function dateCandidates(written: string): DateCandidate[] {
-  const whole = written.trim().replace(/\s+/g, ' ');
+  if (!/^\P{L}{0,3}\d|\d{4}|\d:\d\d/u.test(written) || written.length > 60) return [];
+  const whole = withPlainHalf(written.trim().replace(/\s+/g, ' '));
   if (whole.length < 6 || whole.length > 50) return [];
-  if (COMPACT.test(whole)) return compactCandidates(whole);
-  const [weekday, rest] = takeWeekday(whole);
-  const { text, zone } = takeZone(rest);
-  if (!/^\p{L}*\d|^\p{L}+ \d/u.test(text)) return [];
+  const weekday = leadingWeekday(whole);
+  const start = weekday === undefined ? 0 : weekday.word.length + weekday.gap.length;
+  const { text, zone } = takeZone(whole.slice(start));
+  if (!/^\p{L}*\d|^\p{L}+\.? \d/u.test(text)) return [];
   const found = CTIME.test(text) ? ctimeCandidates(text) : momentCandidates(text);
-  if (weekday === '' && zone === undefined) return found;
+  if (weekday === undefined && zone === undefined) return found;
+  const before = weekday === undefined ? '' : `${weekday.word.length <= 3 ? 'EEE' : 'EEEE'}${weekday.gap}`;
   return found
     .filter(({ iso }) => zone === undefined || iso.includes('T'))
+    .filter(({ iso }) => weekday === undefined || new Date(iso.slice(0, 10)).getUTCDay() === weekday.day)
     .map(({ format, iso }) => ({
-      format: weekday + (zone === undefined ? format : withZone(format)),
-      iso: iso + (zone ?? ''),
+      format: before + (zone === undefined ? format : withZone(format, zone)),
+      iso: iso + (zone?.offset ?? ''),
     }));
 }
 
-/** Splits off an unambiguous zone abbreviation, as an offset: `14:31:40 CEST`. */
-function takeZone(text: string): { text: string; zone?: string | undefined } {
-  const [, before = '', name = '', after = ''] = /^(.*\d(?: ?[AP]M)?) ([A-Z]{3,4})( \d{4})?$/.exec(text) ?? [];
-  const zone = name === '' ? undefined : abbreviationToOffset(name);
-  return zone === undefined ? { text } : { text: before + after, zone };
+interface Zone {
+  /** As in ISO texts. */
+  readonly offset: string;
+  readonly format: string;
 }
 
-const withZone = (format: string): string =>
-  / yyyy$/.test(format) ? format.replace(/ yyyy$/, ' z yyyy') : `${format} z`;
+/** Splits off an offset or an unambiguous zone abbreviation: `14:31:40 CEST`, `14:31 (UTC+2)`. */
+function takeZone(text: string): { text: string; zone?: Zone | undefined } {
+  const [, start = '', name = '', after = ''] = /^(.*\d(?: ?[AP]M)?) ([A-Z]{3,4})( \d{4})?$/.exec(text) ?? [];
+  const known = name === '' ? undefined : abbreviationToOffset(name);
+  if (known !== undefined) return { text: start + after, zone: { offset: known, format: ' z' } };
+  const [, before = '', literal = '', sign = '', hours = '', colon = '', minutes = '', close = ''] =
+    OFFSET.exec(text) ?? [];
+  if (hours === '' || Number(hours) > 14) return { text };
+  const words = literal.replace(/[A-Z]+/, "'$&'");
+  const offset = `${sign}${hours.padStart(2, '0')}:${minutes || '00'}`;
+  return { text: before, zone: { offset, format: `${words}${minutes !== '' && colon === '' ? 'ZZZ' : 'ZZ'}${close}` } };
+}
+
+const OFFSET = /^(.*:\d\d(?:[.,]\d+)?(?: ?[AP]M)?)( ?[([]? ?(?:UTC|GMT)? ?)([+-])(\d{1,2})(?:(:?)([0-5]\d))?([)\]]?)$/;
+
+const withZone = (format: string, zone: Zone): string =>
+  zone.format === ' z' && / yyyy$/.test(format) ? format.replace(/ yyyy$/, ' z yyyy') : format + zone.format;
 
 function ctimeCandidates(text: string): DateCandidate[] {
   const [, day = '', clock = '', year = ''] = CTIME.exec(text) ?? [];
@@ -65,38 +85,44 @@ function ctimeCandidates(text: string): DateCandidate[] {
 
 function momentCandidates(text: string): DateCandidate[] {
   const { day, gap, clock, isTimeFirst } = splitMoment(text);
+  // A number of eight digits alone can be anything.
+  if (clock === undefined && COMPACT.test(day)) return [];
   return dayCandidates(day).flatMap(({ format, iso }) => {
     // If a day can have one digit, so can the hour.
-    const time = clock === undefined ? { format: '', iso: '' } : readClock(clock, /dd/.test(format));
+    const time = clock === undefined ? { format: '', iso: '' } : readTime(clock, /dd/.test(format));
     if (!time) return [];
     const parts = isTimeFirst ? [time.format, format] : [format, time.format];
     return [{ format: parts.join(gap), iso: iso + time.iso }];
   });
 }
 
-const COMPACT = /^(?:19|20)\d{6}([ _-])\d{6}$/;
-
-/** `20231120 163016`: two groups of digits. */
-function compactCandidates(text: string): DateCandidate[] {
-  const [, year = '', month = '', day = '', gap = '', h = '', m = '', s = ''] =
-    /^(\d{4})(\d\d)(\d\d)(.)(\d\d)(\d\d)(\d\d)$/.exec(text) ?? [];
-  if (!isDay(Number(year), Number(month), Number(day)) || h > '23' || m > '59' || s > '59') return [];
-  return [{ format: `yyyyMMdd${gap}HHmmss`, iso: `${year}-${month}-${day}T${h}:${m}:${s}` }];
-}
-
-/** Splits off a leading weekday, as its format: `Friday, `, `Mon `. */
-function takeWeekday(text: string): [format: string, rest: string] {
-  const [all, name = '', gap = ''] =
-    /^((?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?)(,? )/i.exec(text) ?? [];
-  return all === undefined ? ['', text] : [`${name.length === 3 ? 'EEE' : 'EEEE'}${gap}`, text.slice(all.length)];
-}
-
 /** `isTimeFirst`: `00:30:00 21/Nov/2025`. */
 function splitMoment(text: string): { day: string; gap: string; clock?: string | undefined; isTimeFirst?: boolean } {
   const [, earlier, gap = '', rest] = /^(\d{1,2}:\S+(?: [AP]M)?)( (?:on )?)(.+)$/i.exec(text) ?? [];
   if (earlier !== undefined && rest !== undefined) return { day: rest, gap, clock: earlier, isTimeFirst: true };
-  const [, day = text, joint = '', clock] = /^(.+?)(, | at | |T)(\d{1,2}:.+)$/.exec(text) ?? [];
+  const [, day = text, joint = '', clock] = MOMENT.exec(text) ?? [];
   return { day, gap: joint === 'T' ? "'T'" : joint, clock };
+}
+
+const MOMENT = /^(.+?)(, | at | |T|_|-)(\d{1,2}:.+|(?<=^\d{8}.)\d{6}(?:[.,]\d+)?|\d{1,2}[時时点].+)$/;
+
+const readTime = (clock: string, isPadded: boolean): DateCandidate | undefined =>
+  readClock(clock, isPadded) ?? readCompactClock(clock) ?? readHanClock(clock);
+
+/** `163016.25`. */
+function readCompactClock(clock: string): DateCandidate | undefined {
+  const [, hour, minute, second, point = '', fraction] = COMPACT_CLOCK.exec(clock) ?? [];
+  if (hour === undefined) return undefined;
+  const [digits, token] = fraction === undefined ? ['', ''] : [`.${fraction}`, point + fractionToken(fraction)];
+  return { format: `HHmmss${token}`, iso: `T${hour}:${minute}:${second}${digits}` };
+}
+
+/** `16時30分5秒`. */
+function readHanClock(clock: string): DateCandidate | undefined {
+  const [, hour, word, minute, gap = '', second] = HAN_CLOCK.exec(clock) ?? [];
+  if (hour === undefined || Number(hour) > 23) return undefined;
+  const time = [hour, minute, second ?? '0'].map((part) => pad(Number(part))).join(':');
+  return { format: `H'${word}'m'分'${second === undefined ? '' : `${gap}s'秒'`}`, iso: `T${time}` };
 }
 
 function readClock(clock: string, isPadded: boolean): DateCandidate | undefined {
@@ -106,7 +132,7 @@ function readClock(clock: string, isPadded: boolean): DateCandidate | undefined 
   if (half === undefined ? h > 23 : h < 1 || h > 12) return undefined;
   const letter = half === undefined ? 'H' : 'h';
   const seconds = second === undefined ? '' : ':ss';
-  const fractions = fraction === undefined ? '' : `${mark}${fraction.length === 3 ? 'SSS' : 'u'}`;
+  const fractions = fraction === undefined ? '' : `${mark}${fractionToken(fraction)}`;
   const hour24 = half === undefined ? h : (h % 12) + (/p/i.test(half) ? 12 : 0);
   return {
     format: `${letter.repeat(isPadded ? hour.length : 1)}:mm${seconds}${fractions}${half === undefined ? '' : `${gap}a`}`,
@@ -114,16 +140,27 @@ function readClock(clock: string, isPadded: boolean): DateCandidate | undefined 
   };
 }
 
+const fractionToken = (digits: string): string => (digits.length === 3 ? 'SSS' : 'u');
+
 function dayCandidates(day: string): DateCandidate[] {
   const [, first = '', sign = '', second = '', third = ''] = NUMERIC.exec(day) ?? [];
   if (first !== '') return numericCandidates(first, sign, second, third);
-  const [, dayOfMonth = '', joint = '', month = '', year = ''] = NAMED.exec(day) ?? [];
-  if (dayOfMonth !== '') {
-    const written = `${'d'.repeat(dayOfMonth.length)}${joint}MMM${joint}${'y'.repeat(year.length)}`;
-    const found = named(written, year, month, dayOfMonth);
-    if (year.length === 4 || dayOfMonth.length === 1) return found;
-    return [...found, ...named(`yy${joint}MMM${joint}dd`, dayOfMonth, month, year)];
+  const [, compactYear = '', compactMonth = '', compactDay = ''] = COMPACT.exec(day) ?? [];
+  if (compactYear !== '') return valid('yyyyMMdd', compactYear, compactMonth, compactDay);
+  const [, hanYear = '', hanGap = '', hanMonth = '', hanDay = ''] = HAN.exec(day) ?? [];
+  if (hanYear !== '') {
+    const [y, m, d] = [`yyyy${hanGap}'年'`, `M${hanGap}'月'`, `d${hanGap}'日'`];
+    return valid([y, m, d].join(hanGap), hanYear, hanMonth, hanDay);
   }
+  // No country writes a two-digit year before the name of a month.
+  const [, dayOfMonth = '', joint = '', month = '', after = '', year = ''] = NAMED.exec(day) ?? [];
+  if (dayOfMonth !== '')
+    return named(
+      `${'d'.repeat(dayOfMonth.length)}${joint}MMM${after}${'y'.repeat(year.length)}`,
+      year,
+      month,
+      dayOfMonth,
+    );
   const [, firstYear = '', between = '', name = '', last = ''] = NAMED_YEAR_FIRST.exec(day) ?? [];
   if (firstYear !== '') return named(`yyyy${between}MMM${between}${'d'.repeat(last.length)}`, firstYear, name, last);
   const [, usMonth = '', usDay = '', comma = '', usYear = ''] = NAMED_US.exec(day) ?? [];
@@ -140,19 +177,18 @@ function numericCandidates(first: string, sign: string, second: string, third: s
   const y = 'y'.repeat(third.length);
   const found = [
     ...valid(`${d}${sign}${m}${sign}${y}`, third, second, first),
-    ...valid(`${m}${sign}${d}${sign}${y}`, third, first, second),
+    // No country writes the month first with dots.
+    ...(sign === '.' ? [] : valid(`${m}${sign}${d}${sign}${y}`, third, first, second)),
   ];
   if (third.length === 4 || first.length === 1) return found;
   return [...found, ...valid(`yy${sign}${m}${sign}${d}`, first, second, third)];
 }
 
 function named(format: string, year: string, month: string, day: string): DateCandidate[] {
-  const name = month.toLowerCase();
-  const long = LONG_MONTHS.indexOf(name);
-  const index = long >= 0 ? long : MONTHS.indexOf(name);
-  if (index < 0) return [];
-  const isLong = long >= 0 && !MONTHS.includes(name);
-  return valid(isLong ? format.replace('MMM', 'MMMM') : format, year, String(index + 1), day);
+  const number = monthOf(month);
+  if (number === undefined) return [];
+  const isLong = isLongMonth(month) && month.length > 3;
+  return valid(isLong ? format.replace('MMM', 'MMMM') : format, year, String(number), day);
 }
 
 function valid(format: string, year: string, month: string, day: string): DateCandidate[] {

@@ -8,6 +8,7 @@ import {
   isUnambiguousZone,
   pad,
 } from './date-candidates.js';
+import { withEnglishWords, withPlainHalf } from './date-words.js';
 
 export interface DateReader {
   /** The date as ISO text, if the whole text matches one of the formats. */
@@ -99,8 +100,14 @@ function patternReader(pattern: string, zone: string | undefined, locale: string
   const format = quoteWords(pattern);
   const tokens = format.replace(/'[^']*'/g, '');
   const punctuation = [...new Set(tokens.replace(/[\p{L}\s]/gu, ''))];
+  // Other languages than English need no key.
+  const toEnglish = locale === 'en' && /MMM|E|a/.test(tokens);
+  const clean = (text: string): string => {
+    const plain = text.includes('  ') ? text.replace(/\s+/g, ' ') : text;
+    return toEnglish ? withEnglishWords(withPlainHalf(plain), tokens) : plain;
+  };
   const quick = zone === undefined && locale === 'en' ? compileDigitPattern(format) : undefined;
-  if (quick) return (text) => quick(text.includes('  ') ? text.replace(/\s+/g, ' ') : text);
+  if (quick) return (text) => quick(clean(text));
   const parser = DateTime.buildFormatParser(format, { locale });
   const knowsZone = zone !== undefined || /[zZ]/.test(tokens);
   const options = { zone: zone ?? 'utc', locale, setZone: /[zZ]/.test(tokens) };
@@ -111,7 +118,7 @@ function patternReader(pattern: string, zone: string | undefined, locale: string
   return (text) => {
     for (const character of punctuation) if (!text.includes(character)) return undefined;
     if (!/\d/.test(text)) return undefined;
-    const written = text.replace(/\s+/g, ' ');
+    const written = clean(text.replace(/\s/g, ' '));
     const offset = offsets && abbreviationToOffset(written);
     const date =
       offset === undefined
@@ -131,7 +138,8 @@ const withOffsetToken = (format: string): string =>
 const TOKENS = /^(?:y+|M+|L+|d+|H+|h+|m+|s+|S+|u+|a+|E+|c+|z+|Z+)+$/;
 
 const quoteWords = (pattern: string): string =>
-  pattern.replace(/'[^']*'|\p{L}+/gu, (word) => {
+  // Chinese characters stand between letters without a gap: `yyyy年M月d日`.
+  pattern.replace(/'[^']*'|\p{Script=Han}+|(?:(?!\p{Script=Han})\p{L})+/gu, (word) => {
     if (word.startsWith("'") || TOKENS.test(word)) return word;
     // A T between a day and an hour has no gap around it.
     return word.replace(/^([yMLd]*)(T)([Hhms]*)$/, "$1'$2'$3").replace(/^(\p{L}+)$/u, "'$1'");
