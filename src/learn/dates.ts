@@ -1,52 +1,59 @@
 import type { ParseMapping } from '../config/vocabulary.js';
 import type { FileRecord, Table, Value } from '../model.js';
 import { isBlank, type Line } from '../parse/lines.js';
+import type { Source } from '../parse/source.js';
 import { readIso } from '../parse/values/date.js';
-import { type DateCandidate, dateCandidates } from '../parse/values/date-candidates.js';
+import { dateCandidates } from '../parse/values/date-candidates.js';
+import { type DatePool, daysIn, findDateFormats, type OpenDate } from './date-order.js';
 import { escapeRegex, mapTables, type TableMapping } from './describe.js';
 import type { FinderMapping } from './facts.js';
 
 /** Which values of a file are dates, how they are written, and which of them is the date of the run. */
 
 export interface FoundDates {
-  /** Each pool holds dates that are written alike: a column, or a single fact. */
-  readonly pools: readonly (readonly string[])[];
+  readonly pools: readonly DatePool[];
+  /** Days that are written in an unambiguous form somewhere in the file. */
+  readonly days: ReadonlySet<string>;
   /** The facts that make up the date of the run. */
   readonly fact: readonly string[] | undefined;
   /** The format of that fact, if only its name shows that it is a date. */
   readonly format?: string | undefined;
   /** The date of the run, if it is part of a line. */
   readonly inLine?: LineDate | undefined;
+  /** The column whose first date is that of the run, if no fact is. */
+  readonly firstRow?: { readonly table: string; readonly column: string; readonly joined?: string } | undefined;
   /** By table: columns of day and time that belong together. */
   readonly columns: ReadonlyMap<string, readonly [day: string, time: string]>;
 }
 
 /**
- * Adds the dates to a mapping. `sure`: with what the file itself proves. `likely`: also with the more likely order of day
- * and month where the file leaves it open. `isDated`: the mapping already defines the date of the run.
+ * Adds the dates to a mapping, with what the file itself proves. A date without proof gets no format, so that the run
+ * is quarantined, and a doubt with the line to write. `isDated`: the mapping already defines the date of the run.
  */
-export function settleDates(found: FoundDates, fileName: string, isDated = false) {
-  const { sure, open } = findDateFormats(found.pools);
-  const likely = [...new Set([...sure, ...open.map(({ formats }) => formats[0] ?? '')])];
-  const settle = (formats: readonly string[], inLine: LineDate | undefined) => (mapping: ParseMapping) => {
-    const other = found.fact || isDated ? undefined : inLine ? { ...inLine, formats: [] } : findNameDate(fileName);
-    const meta = [...[mapping.meta ?? []].flat(), ...(other ? [other.finder] : [])];
-    const withFinder = other ? { ...mapping, meta } : mapping;
-    return describeDates(found, [...formats, ...(other?.formats ?? [])], withFinder);
-  };
+export function settleDates(found: FoundDates, source: Pick<Source, 'name' | 'path' | 'modifiedMs'>, isDated = false) {
+  const { sure, clashing, open } = findDateFormats(found.pools, { days: found.days, source });
+  const isOpen = (text: string | undefined) => open.some((date) => date.text === text && !date.isSameDay);
   // An ambiguous print date must not quarantine the file.
-  const isUnusable = open.some(({ text }) => text === found.inLine?.text) && !found.inLine?.isOfRun;
+  const isUnusable = isOpen(found.inLine?.text) && !found.inLine?.isOfRun;
+  const inLine = isUnusable ? undefined : found.inLine;
+  const hasDate = found.fact !== undefined || found.firstRow !== undefined || isDated;
+  const other = hasDate ? undefined : inLine ? { ...inLine, formats: [] } : findNameDate(source.name);
+  const formats = [...sure, ...(other?.formats ?? [])];
   return {
-    sure: settle(sure, isUnusable ? undefined : found.inLine),
-    likely: settle(likely, found.inLine),
-    doubts: distinctFormats(open).map(dateDoubt),
+    settle(mapping: ParseMapping): ParseMapping {
+      const meta = [...[mapping.meta ?? []].flat(), ...(other ? [other.finder] : [])];
+      return describeDates(found, formats, other ? { ...mapping, meta } : mapping);
+    },
+    firstRow: isDated ? undefined : found.firstRow,
+    doubts: [
+      ...distinctFormats(open).map((date) => dateDoubt(date, formats)),
+      ...(clashing.size > 0
+        ? [
+            `the file writes dates in several orders: ${[...clashing].join(', ')}. Give each column its own format: columns: { NAME: { from: NAME, format: … } }`,
+          ]
+        : []),
+    ],
   };
-}
-
-/** A date that several formats fit, the most likely first. */
-interface OpenDate {
-  readonly text: string;
-  readonly formats: readonly string[];
 }
 
 /** One date for each set of formats. */
@@ -55,95 +62,13 @@ function distinctFormats(open: readonly OpenDate[]): OpenDate[] {
   return open.filter((_, n) => keys.indexOf(keys[n] ?? '') === n);
 }
 
-const dateDoubt = ({ text, formats: [assumed, ...others] }: OpenDate): string =>
-  `${text} is ambiguous. This mapping assumes ${assumed}; if that is wrong, write ${others.join(' or ')} under dates`;
-
-/** `sure`: the only formats that fit all dates of their pools. */
-function findDateFormats(pools: readonly (readonly string[])[]) {
-  const isIso = (text: string) => readIso(text) !== undefined;
-  const candidates = pools
-    .filter((pool) => !pool.every(isIso))
-    .map((pool) => ({ text: pool[0] ?? '', found: candidatesFor(pool) }))
-    .filter(({ found }) => found.length > 0);
-  const orders = new Set(
-    candidates.flatMap(({ found }) => (found.length === 1 && found[0] ? [orderOf(found[0].format)] : [])),
-  );
-  const settled = candidates.map(({ text, found }) => {
-    // An unambiguous date settles the order of the others, because a file writes all dates alike.
-    const usual = found.filter(({ format }) => orders.has(orderOf(format)));
-    const left = found.length > 1 && usual.length === 1 ? usual : found;
-    return { text, formats: left.toSorted((a, b) => oddity(a) - oddity(b)).map(({ format }) => format) };
-  });
-  const sure = settled.flatMap(({ formats }) => (formats.length === 1 ? formats : []));
-  const hasIso = pools.some((pool) => pool.some(isIso));
-  return {
-    sure: [...new Set([...(hasIso ? ['iso'] : []), ...sure])],
-    open: settled.filter(({ formats }) => formats.length > 1),
-  };
+function dateDoubt({ text, formats, isSameDay }: OpenDate, sure: readonly string[]): string {
+  const line = (format: string) => `dates: { format: ${JSON.stringify(sure.length > 0 ? [...sure, format] : format)} }`;
+  const problem = isSameDay
+    ? `the order of day and month in ${text} is not known, so other runs will be quarantined`
+    : `${text} is ambiguous, so runs with such dates are quarantined`;
+  return `${problem}. Write one of these under parse: ${formats.map(line).join(' or ')}`;
 }
-
-/**
- * How unusual a format is; only a likelihood, for a person to confirm. Usual: the day first with dots or dashes, and
- * with slashes if numbers are zero-padded and times use 24 hours; otherwise the month first. A recent year; dates near
- * each other.
- */
-function oddity({ format, iso, days }: Candidate): number {
-  // Hardly anybody writes a two-digit year before the name of a month.
-  if (/^yy\WMMM/.test(format)) return 1000;
-  const [, first = '', sign = ''] = /^([yMd]+)([^\w\s])/.exec(format) ?? [];
-  const isDayFirst = sign !== '/' || (first.length === 2 && !format.includes('a'));
-  const age = new Date().getFullYear() - Number(iso.slice(0, 4));
-  const months = days / 30;
-  return (first === 'yy' || (first[0] === 'd') === isDayFirst ? 0 : 1) + (age < 0 ? 100 : age) + months;
-}
-
-/** A format that fits all dates of a pool, and the first date read with it. */
-interface Candidate extends DateCandidate {
-  /** The span from the first to the last date, if read with it. */
-  readonly days: number;
-}
-
-function candidatesFor(pool: readonly string[]): Candidate[] {
-  const all = pool.map((text) => dateCandidates(text));
-  const [first = [], ...others] = all;
-  const fitting = first.filter(({ format }) =>
-    others.every((forms) => forms.some((form) => unpadded(form.format) === unpadded(format))),
-  );
-  // Two digits everywhere show padding only if one of them is a zero; otherwise it may be December.
-  const isPadded =
-    pool.some((text) => /(?:^|\D)0\d[/.-]/.test(text)) &&
-    all.every((forms) => forms.some(({ format }) => fitting.some((fit) => fit.format === format)));
-  return fitting.map(({ format, iso }) => ({
-    format: isPadded ? format : unpadded(format),
-    iso,
-    days: daysBetween(all, unpadded(format)),
-  }));
-}
-
-function daysBetween(all: readonly (readonly DateCandidate[])[], format: string): number {
-  let [first, last] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
-  for (const forms of all) {
-    const time = Date.parse(forms.find((form) => unpadded(form.format) === format)?.iso ?? '');
-    [first, last] = [Math.min(first, time), Math.max(last, time)];
-  }
-  return (last - first) / 86_400_000;
-}
-
-/** `d` reads all that `dd` reads. */
-const unpadded = (format: string): string =>
-  format
-    .replace(/(?<!d)d{1,2}(?!d)/, 'd')
-    .replace(/(?<!M)MM(?!M)/, 'M')
-    .replace(/H+/, 'H')
-    .replace(/h+/, 'h');
-
-/** `d/My`: the order of day, month and year, and the sign between them. */
-const orderOf = (format: string): string =>
-  /([dMy]+)([^\w\s])([dMy]+)\2([dMy]+)/
-    .exec(format)
-    ?.slice(1, 5)
-    .map((part) => part[0])
-    .join('') ?? format;
 
 export const isDate = (text: string): boolean => readIso(text) !== undefined || dateCandidates(text).length > 0;
 /** `30:25:37` is a duration. */
@@ -153,27 +78,62 @@ const hasTime = (text: string): boolean => /\d:\d\d/.test(text);
 /** Version and serial numbers can look like dates: `3.12.08`. */
 const NUMBER_NAME = /version|serial|firmware|software|release|number|\bno\b|\bid\b/i;
 
-export function findDates({ meta, tables }: Pick<FileRecord, 'meta' | 'tables'>): FoundDates {
+/** `texts`: the rest of the file, which may show the order of day and month. */
+export function findDates(
+  { meta, tables }: Pick<FileRecord, 'meta' | 'tables'>,
+  texts: readonly string[] = [],
+): FoundDates {
   const facts = [...meta]
     .map(([name, { text }]) => ({ name, text: text.trim() }))
     .filter(({ name, text }) => hasTime(text) || !NUMBER_NAME.test(name));
-  const fact = dateFact(facts);
-  const pools: string[][] = facts.filter(({ text }) => isDate(text)).map(({ text }) => [text]);
-  if (fact && fact.length > 1) pools.push([fact.map((name) => meta.get(name)?.text ?? '').join(' ')]);
+  const pools: DatePool[] = facts.filter(({ text }) => isDate(text)).map(({ name, text }) => ({ name, texts: [text] }));
   const columns = new Map<string, readonly [string, string]>();
+  const rows: (NamedText & { table: string })[] = [];
   for (const table of tables) {
     const texts = table.columns.map((_, n) => textsOf(table, n));
     for (const [n, days] of texts.entries()) {
-      if (days.length === 0 || !days.every(isDate)) continue;
-      pools.push(days);
+      const [day, time] = [table.columns[n]?.name ?? '', table.columns[n + 1]?.name ?? ''];
+      if (days.length === 0 || !days.every(isDate) || (NUMBER_NAME.test(day) && !days.every(hasTime))) continue;
+      pools.push({ name: day, texts: days });
       const times = texts[n + 1] ?? [];
-      const [day, time] = [table.columns[n]?.name, table.columns[n + 1]?.name];
-      if (days.some(hasTime) || times.length < days.length || !times.every(isTime) || !day || !time) continue;
-      pools.push(days.map((text, row) => `${text} ${times[row]}`));
-      columns.set(table.name, [day, time]);
+      const isPair = !days.some(hasTime) && times.length >= days.length && times.every(isTime);
+      if (isPair && day !== '' && time !== '') {
+        pools.push({ name: day, texts: days.map((text, row) => `${text} ${times[row]}`) });
+        columns.set(table.name, [day, time]);
+      }
+      const hasRow = table.rows[0]?.[n]?.text.trim() === days[0];
+      if (hasRow) rows.push({ table: table.name, name: day, text: days[0] ?? '' });
     }
   }
-  return { pools, columns, ...(fact ? { fact } : compactFact(facts)) };
+  const compact = compactFact(facts);
+  const fact = dateFact(facts) ?? compact.fact;
+  const texted = [...facts.map(({ text }) => text), ...texts];
+  const found = { pools, columns, days: new Set(texted.flatMap(daysIn)) };
+  const row = firstRowDate(rows, tables);
+  const pair = columns.get(row?.table ?? '');
+  // Rows of a tree keep day and time apart.
+  const firstRow = row && { ...row, ...(pair?.[0] === row.column && { joined: pair.join(' ') }) };
+  // Rows have the time of the measurement; a fact may have that of the export, unless its name tells otherwise.
+  const isOfRun = fact?.some((name) => RUN_WORDS.test(name) && !OTHER_WORDS.test(name)) ?? false;
+  if (firstRow && !isOfRun) return { ...found, fact: undefined, firstRow };
+  if (fact && fact.length > 1 && fact !== compact.fact)
+    pools.push({ name: fact[0] ?? '', texts: [fact.map((name) => meta.get(name)?.text ?? '').join(' ')] });
+  return { ...found, fact, ...(fact === compact.fact && { format: compact.format }) };
+}
+
+/** A column that tells when each row was measured. */
+function firstRowDate(
+  rows: readonly (NamedText & { table: string })[],
+  tables: readonly Table[],
+): FoundDates['firstRow'] {
+  const isFirst = ({ name, table }: { name: string; table: string }) =>
+    tables.find((each) => each.name === table)?.columns[0]?.name === name;
+  const [best] = rows
+    .filter(
+      (row) => !OTHER_WORDS.test(row.name) && (DATE_NAME.test(row.name) || RUN_WORDS.test(row.name) || isFirst(row)),
+    )
+    .toSorted((a, b) => runDateScore(b) - runDateScore(a));
+  return best && { table: best.table, column: best.name };
 }
 
 const MAX_ROWS = 2000;
@@ -191,35 +151,49 @@ interface NamedText {
   readonly text: string;
 }
 
-/** Only their names show that `20231120` and `163016` are not numbers. */
-function compactFact(facts: readonly NamedText[]): Pick<FoundDates, 'fact' | 'format'> {
-  const day = facts.find(({ name, text }) => /date/i.test(name) && /^(19|20)\d\d[01]\d[0-3]\d(\d{6})?$/.test(text));
-  if (!day) return { fact: undefined };
-  if (day.text.length === 14) return { fact: [day.name], format: 'yyyyMMddHHmmss' };
-  const time = facts.find(({ name, text }) => /time/i.test(name) && /^[0-2]\d[0-5]\d[0-5]\d$/.test(text));
-  return time ? { fact: [day.name, time.name], format: 'yyyyMMdd HHmmss' } : { fact: [day.name], format: 'yyyyMMdd' };
+/** Only their names show that `20231120`, `163016` and `1700497816` are not numbers. */
+function compactFact(facts: readonly NamedText[]): { fact?: readonly string[]; format?: string } {
+  const isOfRun = ({ name }: NamedText) =>
+    DATE_NAME.test(name) && !OTHER_WORDS.test(name) && !/elapsed|duration|up ?time/i.test(name);
+  const day = facts.find(({ name, text }) => DAY_NAME.test(name) && /^(19|20)\d\d[01]\d[0-3]\d(\d{6})?$/.test(text));
+  if (day?.text.length === 14) return { fact: [day.name], format: 'yyyyMMddHHmmss' };
+  if (day) {
+    const time = facts.find(({ name, text }) => TIME_NAME.test(name) && /^[0-2]\d[0-5]\d[0-5]\d$/.test(text));
+    return time ? { fact: [day.name, time.name], format: 'yyyyMMdd HHmmss' } : { fact: [day.name], format: 'yyyyMMdd' };
+  }
+  // 2001 to 2033 in seconds or milliseconds.
+  const epoch = facts.find((each) => isOfRun(each) && /^1\d{9}(?:\.\d+)?$|^1\d{12}$/.test(each.text));
+  return epoch ? { fact: [epoch.name], format: /^\d{13}$/.test(epoch.text) ? 'epochMs' : 'epoch' } : {};
 }
 
 /** The fact that most likely is the date of the run, together with its time if that is another fact. */
 function dateFact(facts: readonly NamedText[]): string[] | undefined {
   const [best] = facts
-    .filter(({ text }) => isDate(text))
+    .filter(({ text }) => isDate(text) && !UNSET.test(readIso(text) ?? dateCandidates(text)[0]?.iso ?? ''))
     .map((fact, n) => ({ ...fact, score: runDateScore(fact) - n / 100 }))
     .sort((a, b) => b.score - a.score);
   if (!best) return undefined;
   if (hasTime(best.text)) return [best.name];
-  const times = facts.filter(({ name, text }) => isTime(text) && /time/i.test(name));
-  const rest = best.name.replace(/date/i, '').toLowerCase();
+  const times = facts.filter(({ name, text }) => isTime(text) && TIME_NAME.test(name));
+  const rest = best.name.replace(DAY_NAME, '').toLowerCase();
   const at = facts.findIndex(({ name }) => name === best.name);
   const time =
-    times.find(({ name }) => name.replace(/time/i, '').toLowerCase() === rest) ??
+    times.find(({ name }) => name.replace(TIME_NAME, '').toLowerCase() === rest) ??
     [facts[at + 1], facts[at - 1]].find((near) => near && times.includes(near));
   return time ? [best.name, time.name] : [best.name];
 }
 
-const RUN_WORDS = /acqui|measur|collect|start|run|scan|test|creat|record|analys|sampl|begin|inject|read/i;
+const RUN_WORDS =
+  /acqui|acq\b|measur|collect|start|run|scan|test|record|analy[sz]|sampl|begin|inject|read|mess|aufnahme|mesur|médic|medic|misur|meting|mätning|測定|分析|开始|開始|测量|测试|采集/i;
+/** Of a report, a calibration or a file, not of the run. */
 const OTHER_WORDS =
-  /report|print|export|calib|expir|version|valid|saved|modif|end|stop|finish|complet|software|due|install|manufact|birth/i;
+  /report|print|export|output|convert|calib|expir|version|valid|saved|modif|creat|generat|end|stop|finish|complet|software|due|install|manufact|birth|upload|download|druck|kalibr|erstell|verfall|imprim|étalon|impres|stamp[ae]\b|utskri|印刷|打印|出力|导出|校正|校准|作成/i;
+const DATE_NAME =
+  /date|datum|fecha|data\b|time|zeit|uhr|heure|hora|\bora\b|tijd|\btid\b|stamp|日付|日時|日期|时间|時刻|時間/i;
+const TIME_NAME = /time|zeit|heure|hora|\bora\b|tijd|\btid\b|时间|時刻|時間/i;
+const DAY_NAME = /date|datum|fecha|\bdata\b|日付|日期/i;
+/** What programs write if no date is set. */
+const UNSET = /^(?:0001-01-01|1899-12-3[01]|1900-01-0[01]|1970-01-01)/;
 
 /** How likely a date is to be that of the run. */
 function runDateScore({ name, text }: NamedText): number {
@@ -227,8 +201,8 @@ function runDateScore({ name, text }: NamedText): number {
   const last = name.startsWith('/') ? name.slice(name.lastIndexOf('/') + 1) : name;
   const isOther = OTHER_WORDS.test(name);
   return (
-    (/^(date|datetime|date\/time|timestamp)$/i.test(last) && !isOther ? 4 : 0) +
-    (/date|time/i.test(last) ? 2 : 0) +
+    (/^(date|datetime|date\/time|timestamp|datum|fecha|data|日付|日時|日期)$/i.test(last) && !isOther ? 4 : 0) +
+    (DATE_NAME.test(last) ? 2 : 0) +
     (RUN_WORDS.test(name) ? 2 : 0) -
     (isOther ? 3 : 0) +
     (hasTime(text) ? 1 : 0)

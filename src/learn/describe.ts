@@ -1,5 +1,6 @@
 import { regexSource } from '../config/grammar.js';
 import type { ParseMapping } from '../config/vocabulary.js';
+import { areWells } from '../map/plates.js';
 import type { FileRecord } from '../model.js';
 import { isBlank, isRule, type Line } from '../parse/lines.js';
 import { kindsOf, mergeKinds } from './kinds.js';
@@ -199,11 +200,13 @@ function locateEnd(next: Line, lines: readonly Line[], from: number, to: number)
 }
 
 const WELL = /^[A-P]\d{1,2}$/;
+const MIN_WELLS = 6;
 
 /** Columns named after wells are one quantity, measured in each well. */
 function unpivotWells({ header }: FoundRows): TableMapping {
   const names = header.rows === 1 ? (header.names[0]?.cells ?? []) : [];
-  return names.filter((name) => WELL.test(name)).length >= 6 ? { unpivot: '/^(?<well>[A-P]\\d{1,2})$/' } : {};
+  const wells = names.filter((name) => WELL.test(name));
+  return wells.length >= MIN_WELLS && areWells(wells) ? { unpivot: '/^(?<well>[A-P]\\d{1,2})$/' } : {};
 }
 
 /** One plate, or several under titles. */

@@ -27,7 +27,7 @@ export async function measureFile(
     if (last?.options !== options) last = { options, record: await readFile({ ...file, options }) };
     return last.record;
   };
-  const measured = await MEASURERS[await formatOf(file)]({ name: file.source.name, read, ...file });
+  const measured = await MEASURERS[await formatOf(file)]({ read, ...file });
   return { read, ...measured };
 }
 
@@ -36,7 +36,21 @@ type Measurer = (file: OpenFile & MeasureContext) => Promise<Measured>;
 /** More lines would not show more of the layout. */
 const MAX_LINES = 20_000;
 
-const measureDelimited: Measurer = async (file) => measureText(await firstLines(await openText(file), MAX_LINES), file);
+const measureDelimited: Measurer = async (file) => {
+  const measured = await measureText(await firstLines(await openText(file), MAX_LINES), file);
+  const { encoding = 'utf-8' } = file.known;
+  if (USUAL_ENCODINGS.includes(encoding)) return measured;
+  const withEncoding = (mapping: ParseMapping): ParseMapping => ({ encoding, ...mapping });
+  const doubt = `the file seems to be ${encoding}. If its letters look wrong, correct encoding`;
+  return {
+    ...measured,
+    mapping: withEncoding(measured.mapping),
+    likely: () => withEncoding(measured.likely()),
+    doubts: [...measured.doubts, doubt],
+  };
+};
+
+const USUAL_ENCODINGS = ['utf-8', 'windows-1252', 'utf-16le', 'utf-16be'];
 
 /** These formats need no further keys. */
 const formatOnly =
@@ -80,9 +94,9 @@ async function withDates(mapping: ParseMapping, file: MeasureContext): Promise<M
   const byPath = new Map([...meta].map(([name, value]) => [String(paths.get(name) ?? name), value]));
   const found = findDates({ meta: byPath, tables });
   const isDated = paths.has('date');
-  const dates = settleDates(isDated ? { ...found, fact: undefined } : found, file.name, isDated);
-  const { doubts } = dates;
-  return { mapping: dates.sure(mapping), likely: () => dates.likely(mapping), doubts, ambiguity: undefined };
+  const dates = settleDates(isDated ? { ...found, fact: undefined } : found, file.source, isDated);
+  const { doubts, firstRow, settle } = dates;
+  return { mapping: settle(mapping), likely: () => settle(mapping), firstRow, doubts, ambiguity: undefined };
 }
 
 function visit(node: Node, path: string, outline: Outline): void {
@@ -256,6 +270,7 @@ function withSheet(mapping: ParseMapping, key: SheetKey): ParseMapping {
 const join = (one: Measured, other: Measured): Measured => ({
   mapping: joinMappings(one.mapping, other.mapping),
   likely: () => joinMappings(one.likely(), other.likely()),
+  firstRow: one.firstRow,
   doubts: [...one.doubts, ...other.doubts],
   ambiguity: one.ambiguity ?? other.ambiguity,
 });

@@ -415,11 +415,20 @@ function findPlates(lines: readonly Line[]): FoundPlate[] {
     const width = plateWidth(lines[index]);
     if (width === undefined || plateWidth(lines[index + 1]) !== undefined) continue;
     const { to, hasGaps } = findPlateEnd(lines, index + 1, width);
-    if (to > index + 1) plates.push({ kind: 'plate', from: index, to, hasGaps });
+    if (to > index + 1 && isOnPlate(lines.slice(index + 1, to)))
+      plates.push({ kind: 'plate', from: index, to, hasGaps });
     index = Math.max(index, to - 1);
   }
   return plates;
 }
+
+/** The largest plates have 32 rows. Rows without letters that are more belong to a table, such as a course in time. */
+const isOnPlate = (rows: readonly Line[]): boolean =>
+  rows.filter((row) => !isBlank(row)).length <= MAX_PLATE_ROWS ||
+  rows.some(({ cells: [first = ''] }) => /^[A-Z]{1,2}$/.test(first)) ||
+  rows.some(isBlank);
+
+const MAX_PLATE_ROWS = 32;
 
 /** The number of cells up to the last plate column, if the line is 1, 2, 3 … with no number or letter before. */
 function plateWidth(line: Line | undefined): number | undefined {

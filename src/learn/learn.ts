@@ -16,7 +16,7 @@ import { contentOf } from '../watch/identify.js';
 import { createMatcher } from '../watch/match.js';
 import { suggestTags, suggestTitle } from './describe.js';
 import { measureFile } from './formats.js';
-import { withLine } from './measure.js';
+import { type Measured, withLine } from './measure.js';
 
 export function addLearn(command: Command): void {
   command
@@ -59,7 +59,11 @@ export async function learn(files: readonly IdentifiedFile[], nowMs: number, sig
     files: suggestFiles(watch, paths),
     parse: choice.mapping,
     unread: 'hold' as const,
-    experiment: { title: suggestTitle(records), ...(tags.length > 0 && { tags: ['{{ instrument }}', ...tags] }) },
+    experiment: {
+      title: suggestTitle(records),
+      ...(choice.date !== undefined && { date: choice.date }),
+      ...(tags.length > 0 && { tags: ['{{ instrument }}', ...tags] }),
+    },
   };
   const instrument = toInstrument(name, written);
   const doubts = [
@@ -108,9 +112,16 @@ function unmatchedSamples({ watch, files, ignore, ready }: Instrument, paths: re
   });
 }
 
+interface Suggestion {
+  readonly mapping: ParseMapping;
+  /** The template of the date, if it is not a fact. */
+  readonly date?: string | undefined;
+  readonly doubts: readonly string[];
+}
+
 interface ChooseDeps<File> {
   /** Throws a FileError if the file cannot be measured. */
-  measure(file: File): Promise<{ readonly mapping: ParseMapping; readonly doubts: readonly string[] }>;
+  measure(file: File): Promise<Suggestion>;
   /** The first lines of a text file, to find one that other samples do not have. */
   lines?(file: File): Promise<readonly string[]>;
   /** Throws a FileError if the mapping, or the first of its alternatives that matches, does not read the file. */
@@ -122,15 +133,14 @@ type WrittenMapping = ParseMapping | ParseMapping[];
 /** The mapping that reads the most samples, or alternatives for samples with different layouts. */
 interface Choice<File> {
   readonly mapping: WrittenMapping;
+  readonly date?: string | undefined;
   readonly doubts: readonly string[];
   readonly read: readonly { readonly file: File; readonly record: FileRecord }[];
   readonly unread: readonly { readonly file: File; readonly reason: string }[];
 }
 
-interface MeasuredSample<File> {
+interface MeasuredSample<File> extends Suggestion {
   readonly file: File;
-  readonly mapping: ParseMapping;
-  readonly doubts: readonly string[];
   readonly record: FileRecord;
 }
 
@@ -151,8 +161,8 @@ export async function chooseMapping<File>(files: readonly File[], deps: ChooseDe
     }
   }
   let best: Choice<File> | undefined;
-  for (const { mapping, doubts } of candidates(samples)) {
-    const choice = { mapping, doubts, ...(await tryMapping(mapping, files, samples, deps)) };
+  for (const suggestion of candidates(samples)) {
+    const choice = { ...suggestion, ...(await tryMapping(suggestion.mapping, files, samples, deps)) };
     if (choice.unread.length === 0) return choice;
     if (best === undefined || choice.unread.length < best.unread.length) best = choice;
   }
@@ -161,13 +171,13 @@ export async function chooseMapping<File>(files: readonly File[], deps: ChooseDe
 }
 
 /** The mapping of each sample, fewest doubts first; each also with all samples' words for no value. */
-function candidates<File>(samples: readonly MeasuredSample<File>[]) {
+function candidates<File>(samples: readonly MeasuredSample<File>[]): Suggestion[] {
   const wordsOf = ({ missing = [] }: ParseMapping) => [missing].flat();
   const words = [...new Set(samples.flatMap(({ mapping }) => wordsOf(mapping)))];
   const sorted = samples.toSorted((a, b) => a.doubts.length - b.doubts.length);
-  return sorted.flatMap(({ mapping, doubts }) => [
-    { mapping, doubts },
-    ...(words.length > wordsOf(mapping).length ? [{ mapping: { ...mapping, missing: words }, doubts }] : []),
+  return sorted.flatMap(({ mapping, date, doubts }) => [
+    { mapping, date, doubts },
+    ...(words.length > wordsOf(mapping).length ? [{ mapping: { ...mapping, missing: words }, date, doubts }] : []),
   ]);
 }
 
@@ -275,14 +285,27 @@ const countNumbers = ({ tables }: FileRecord): number =>
     .flatMap(({ rows }) => rows.flat())
     .reduce((count, { value }) => count + (typeof value === 'number' ? 1 : 0), 0);
 
-export async function measureSample(file: IdentifiedFile, signal?: AbortSignal) {
-  const { likely, doubts } = await measureFile(openSource(file, signal));
-  return { mapping: likely(), doubts };
+export async function measureSample(file: IdentifiedFile, signal?: AbortSignal): Promise<Suggestion> {
+  const { likely, firstRow, doubts } = await measureFile(openSource(file, signal));
+  const mapping = likely();
+  return { mapping, date: firstRow && firstDate(firstRow, mapping), doubts };
+}
+
+/** The date of the first reading, as a template. */
+function firstDate({ table, column, joined }: NonNullable<Measured['firstRow']>, mapping: ParseMapping) {
+  const [first = 'readings'] = Object.keys(mapping.tables ?? {});
+  const isTree = mapping.format === 'json' || mapping.format === 'xml' || mapping.format === 'records';
+  const name = isTree ? column : (joined ?? column);
+  // Liquid cannot escape a quote or a closing brace in a name.
+  if (/["\\{}%]/.test(table + name)) return undefined;
+  const rows = table === first ? 'readings' : `tables["${table}"]`;
+  return `{{ ${rows}[0]["${name}"] | default: file.modified }}`;
 }
 
 function openSource(file: IdentifiedFile, signal?: AbortSignal) {
-  const { path, size } = file;
-  return openFile({ path, name: basename(path), size, content: contentOf(file) }, NO_MAPPING, signal);
+  const { path, size, mtimeNs } = file;
+  const modifiedMs = Number(mtimeNs / 1_000_000n);
+  return openFile({ path, name: basename(path), size, modifiedMs, content: contentOf(file) }, NO_MAPPING, signal);
 }
 
 /** Folder names that say nothing about the instrument. */

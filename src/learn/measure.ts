@@ -4,6 +4,7 @@ import { FileError } from '../errors.js';
 import type { FileRecord } from '../model.js';
 import { startOf } from '../parse/extract/table.js';
 import { isBlank, isRule, type Line, type Refuse, type TimeSlice } from '../parse/lines.js';
+import type { Source } from '../parse/source.js';
 import { ambiguousNumber, createNumberReader, type NumberMarks } from '../parse/values/value.js';
 import { type FoundDates, findDates, findLineDate, settleDates } from './dates.js';
 import { splitText } from './delimiters.js';
@@ -26,6 +27,8 @@ export interface Measured {
   readonly mapping: ParseMapping;
   /** Also with the more likely answer to each question that the file leaves open. */
   readonly likely: () => ParseMapping;
+  /** The column whose first date is that of the run. */
+  readonly firstRow?: FoundDates['firstRow'];
   /** Those questions. */
   readonly doubts: readonly string[];
   /** Why the file must not be read unless a person writes the mapping. */
@@ -34,7 +37,7 @@ export interface Measured {
 
 /** What measuring needs apart from the content. */
 export interface MeasureContext {
-  readonly name: string;
+  readonly source: Source;
   readonly refuse: Refuse;
   readonly slice: TimeSlice;
   /** Reads the file with a mapping, to verify it. */
@@ -96,7 +99,8 @@ export async function measureLines(source: LineSource, file: MeasureContext): Pr
   const missing = findNoValues(lines, found);
   const mapping: ParseMapping = { ...description.mapping, ...(missing.length > 0 && { missing }) };
   const outside = outsideTables(found, lines);
-  const dates = settleDates(withLineDate(findDates(record), record, outside), file.name);
+  const texts = outside.slice(0, MAX_ROWS).map(({ text }) => text);
+  const dates = settleDates(withLineDate(findDates(record, texts), record, outside), file.source);
   const problem =
     (long && longRowError(long, file.refuse)) ??
     (headless && headlessError(headless, file.refuse)) ??
@@ -104,8 +108,9 @@ export async function measureLines(source: LineSource, file: MeasureContext): Pr
     (isProse ? (failure ?? proseError(file.refuse)) : undefined) ??
     (isList && !numbers.ambiguous ? twoColumnsError(outside, file.refuse) : undefined);
   return {
-    mapping: dates.sure({ ...mapping, ...numbers.sure }),
-    likely: () => dates.likely({ ...mapping, ...numbers.likely }),
+    mapping: dates.settle({ ...mapping, ...numbers.sure }),
+    likely: () => dates.settle({ ...mapping, ...numbers.likely }),
+    firstRow: dates.firstRow,
     doubts: [
       ...dates.doubts,
       ...(numbers.ambiguous ? numberDoubts(numbers.ambiguous) : []),
@@ -129,8 +134,8 @@ const outsideTables = (found: readonly FoundTable[], lines: readonly Line[]): Li
 /** If no fact is the date of the run, a line may contain it among other words. */
 function withLineDate(dates: FoundDates, { meta }: FileRecord, outside: readonly Line[]): FoundDates {
   const isTaken = [...meta.keys()].some((name) => /^date$/i.test(name));
-  const inLine = dates.fact || isTaken ? undefined : findLineDate(outside);
-  return inLine ? { ...dates, pools: [...dates.pools, [inLine.text]], inLine } : dates;
+  const inLine = dates.fact || dates.firstRow || isTaken ? undefined : findLineDate(outside);
+  return inLine ? { ...dates, pools: [...dates.pools, { name: '', texts: [inLine.text] }], inLine } : dates;
 }
 
 /** `isList`: facts are separated by the delimiter, so a small table could be mistaken for facts. */
@@ -262,10 +267,16 @@ function findNumberFormat(lines: readonly Line[], found: readonly FoundTable[]) 
     cells.every(({ text }) => read(text) !== undefined),
   );
   const [first, ...others] = fitting;
+  // Dots in an integer may be left by a spreadsheet that damaged a fraction: 50.026.184.
+  const isDamaged = first?.marks.thousands === '.' && cells.every(({ text }) => !text.includes(','));
   const ambiguous = cells.find(({ text }) =>
-    first ? others.some(({ read }) => read(text) !== first.read(text)) : PLAIN.read(text) === undefined,
+    isDamaged
+      ? PLAIN.read(text) === undefined
+      : first
+        ? others.some(({ read }) => read(text) !== first.read(text))
+        : PLAIN.read(text) === undefined,
   );
-  const likely = first ? toMapping(first.marks) : {};
+  const likely = first && !isDamaged ? toMapping(first.marks) : {};
   if (!ambiguous) return { sure: likely, likely };
   const values = fitting.map(({ read }) => read(ambiguous.text));
   const choices = fitting.filter((_, n) => values.indexOf(values[n]) === n).map(({ marks }) => toMapping(marks));

@@ -22,13 +22,27 @@ const FORMATS = [
   { letters: [...'ABCDEFGHIJKLMNOP'], columns: 24 },
 ] as const;
 
+/**
+ * Whether these are wells of one plate: several rows and columns of it, at least half of them used. `H2`, `N2` and `O2`
+ * are gases, and `C1` to `C6` are channels.
+ */
+export function areWells(names: readonly string[]): boolean {
+  const wells = new Set(names.map(normalise));
+  if (wells.size < names.length || !names.every((name) => WELL.test(name))) return false;
+  const letters = [...wells].map((well) => well.charCodeAt(0));
+  const numbers = [...wells].map((well) => Number(well.slice(1)));
+  const span = (all: readonly number[]) => Math.max(...all) - Math.min(...all) + 1;
+  const [height, width] = [span(letters), span(numbers)];
+  return height > 1 && width > 1 && 2 * wells.size >= height * width;
+}
+
 /** Undefined unless one column names a different well in each row. */
 export function plateOf({ columns, rows, count }: Pick<Table, 'columns' | 'rows' | 'count'>): Plate | undefined {
   if (rows.length < count || count < MIN_WELLS || count > 384) return undefined;
   const wells = columns.findIndex((_: Column, at) => rows.every((row) => WELL.test(row[at]?.text ?? '')));
   if (wells < 0) return undefined;
   const rowOf = new Map(rows.map((row, n) => [normalise(row[wells]?.text ?? ''), n]));
-  if (rowOf.size < count) return undefined;
+  if (rowOf.size < count || !areWells([...rowOf.keys()])) return undefined;
   const format = FORMATS.find(({ letters, columns: most }) =>
     [...rowOf.keys()].every((well) => letters.includes(well.charAt(0)) && Number(well.slice(1)) <= most),
   );

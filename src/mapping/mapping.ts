@@ -3,7 +3,7 @@ import type { Instrument } from '../config/load.js';
 import { NO_MAPPING, withDefaults } from '../config/vocabulary.js';
 import { FileError, LabfeedError, type Problem } from '../errors.js';
 import { measureFile } from '../learn/formats.js';
-import { withMapping } from '../learn/measure.js';
+import { type Measured, withMapping } from '../learn/measure.js';
 import { checkTemplates, createMapper, type Mapped, type NewPart } from '../map/draft.js';
 import { findUnused } from '../map/omissions.js';
 import { choosePlot, type PlotChoice } from '../map/plot.js';
@@ -140,13 +140,23 @@ export async function parseRun(
   const options = NO_MAPPING;
   const main = mainFile(source, options);
   const file = openFile(main, options, signal);
-  const { mapping, ambiguity, read } = await measureFile(file, complete);
+  const { mapping, firstRow, ambiguity, read } = await measureFile(file, complete);
   if (ambiguity) throw ambiguity;
   try {
-    return allUnread(withOtherFiles(await read(mapping), source, [main]));
+    return allUnread(withOtherFiles(withFirstDate(await read(mapping), firstRow), source, [main]));
   } catch (error) {
     throw error instanceof FileError ? withMapping(error, mapping) : error;
   }
+}
+
+/** The date of the first reading is the date of the run, if the file has no other. */
+function withFirstDate(record: FileRecord, from: Measured['firstRow']): FileRecord {
+  const { columns = [], rows: [row] = [] } = record.tables.find(({ name }) => name === from?.table) ?? {};
+  const at = [from?.joined, from?.column].map((wanted) => columns.findIndex(({ name }) => name === wanted));
+  const value = row?.[at.find((n) => n >= 0) ?? -1];
+  return value === undefined || record.meta.has('date')
+    ? record
+    : { ...record, meta: new Map([...record.meta, ['date', value]]) };
 }
 
 /** Without a mapping, nobody chose to leave anything out. */
@@ -190,7 +200,10 @@ const toSource = ({ parts, ...file }: IdentifiedFile): Source => ({
   parts: parts?.map((part) => ({ ...nameAndSize(part), relativePath: part.name, content: contentOf(part) })),
 });
 
-const nameAndSize = ({ path, size }: DiskFile) => ({ path, size, name: posix.basename(path) });
+const nameAndSize = ({ path, size, mtimeNs }: DiskFile) => ({
+  ...{ path, size, name: posix.basename(path) },
+  modifiedMs: Number(mtimeNs / 1_000_000n),
+});
 
 function describeFile(file: IdentifiedFile): SourceFile {
   const name = posix.basename(file.path);

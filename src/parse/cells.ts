@@ -31,7 +31,8 @@ export async function openText(file: OpenFile): Promise<Texts> {
   const { encoding } = options;
   if (known.text?.encoding === encoding) return known.text.lines;
   const chunks = () => readChunks(file, options.limits.maxBytes ?? MAX_TEXT_BYTES);
-  const found = await knownEncoding(chunks(), encoding);
+  const found = await knownEncoding(chunks(), encoding, refuse);
+  known.encoding = found;
   const lines = () => toLines(decode(chunks(), found, refuse), refuse);
   if (!(source.content instanceof Uint8Array)) return lines;
   // The bytes are in memory already, so they are decoded only once.

@@ -2,6 +2,7 @@ import { isAscii } from 'node:buffer';
 import iconv from 'iconv-lite';
 import type { Format, ParseOptions } from '../config/vocabulary.js';
 import type { FileError } from '../errors.js';
+import { detectEncoding } from './encoding.js';
 import { createRefuse, createTimeSlice, type Refuse, raiseLimit, type TimeSlice } from './lines.js';
 
 /** A file as the caller has it: its bytes, or a function that reads them from the beginning. */
@@ -12,6 +13,8 @@ export interface Source {
   readonly name: string;
   /** In bytes, if known: a file that is too large is then not opened. */
   readonly size?: number;
+  /** Shows which dates are possible. */
+  readonly modifiedMs?: number;
   readonly content: Uint8Array | (() => AsyncIterable<Uint8Array>);
   /** The files of a run of several, which then has no content of its own. */
   readonly parts?: readonly Part[] | undefined;
@@ -31,7 +34,7 @@ export interface OpenFile {
   readonly slice: TimeSlice;
   readonly signal?: AbortSignal | undefined;
   /** What was found out about the content: without a mapping, a file is measured and then read. */
-  readonly known: { format?: Format; text?: KnownText };
+  readonly known: { format?: Format; encoding?: string; text?: KnownText };
 }
 
 /** The lines of a file whose bytes are in memory. */
@@ -121,7 +124,7 @@ export const loadText = async (file: OpenFile): Promise<string> => decodeText(aw
 
 export async function decodeText(bytes: Uint8Array, { options, refuse, slice }: OpenFile): Promise<string> {
   const texts: string[] = [];
-  for await (const text of decode([bytes], await knownEncoding([bytes], options.encoding), refuse)) {
+  for await (const text of decode([bytes], await knownEncoding([bytes], options.encoding, refuse), refuse)) {
     texts.push(text);
     if (slice.isOver()) await slice.renew();
   }
@@ -172,22 +175,56 @@ async function* joinHead(chunks: Chunks): AsyncGenerator<Uint8Array> {
   if (head && length > 0) yield concat(head);
 }
 
-/** The encoding of the mapping; with `auto`: by byte order mark, else UTF-8 if valid, else windows-1252. */
-export async function knownEncoding(chunks: Chunks, encoding: string): Promise<string> {
+/**
+ * The encoding of the mapping; with `auto`: by byte order mark, else UTF-8 if valid, else what gives plausible text,
+ * windows-1252 first. Refuses a file whose encoding is unclear.
+ */
+export async function knownEncoding(chunks: Chunks, encoding: string, refuse: Refuse): Promise<string> {
   if (encoding !== 'auto') return encoding;
   const utf8 = new TextDecoder('utf-8', { fatal: true });
+  const strange: Uint8Array[] = [];
   let isFirst = true;
   let isPlain = true;
+  let isUtf8 = true;
   for await (const chunk of joinHead(chunks)) {
     const [first, second] = chunk;
     if (isFirst && first === 0xff && second === 0xfe) return 'utf-16le';
     if (isFirst && first === 0xfe && second === 0xff) return 'utf-16be';
+    const utf16 = isFirst && chunk.includes(0) ? utf16WithoutMark(chunk.subarray(0, HEAD_BYTES)) : undefined;
+    if (utf16 !== undefined) return utf16;
+    if (isFirst && binaryKind(chunk) !== undefined) return 'windows-1252';
     isFirst = false;
     // After the first byte above 127, a character may continue in the next chunk.
     isPlain &&= isAscii(chunk);
-    if (!isPlain && !isValidUtf8(utf8, chunk)) return 'windows-1252';
+    isUtf8 &&= isPlain || isValidUtf8(utf8, chunk);
+    if (!isPlain && strange.length < MAX_STRANGE) collectStrange(chunk, strange);
+    if (!isUtf8 && strange.length >= MAX_STRANGE) break;
   }
-  return isPlain || isValidUtf8(utf8) ? 'utf-8' : 'windows-1252';
+  if (isPlain || (isUtf8 && isValidUtf8(utf8))) return 'utf-8';
+  const sample = Buffer.concat(strange);
+  // The bytes are no text at all; whoever decodes them says so.
+  if (sample.includes(0)) return 'windows-1252';
+  const { encoding: found, possible } = detectEncoding(sample);
+  if (found !== undefined) return found;
+  const lines = possible.map((name) => `\`encoding: ${name}\``);
+  throw refuse('the encoding of the file is unclear: it is not UTF-8, and windows-1252 gives no plausible text', {
+    hint: `write ${lines.join(' or ')} under parse`,
+  });
+}
+
+/** More lines would not show more of the encoding. */
+const MAX_STRANGE = 2000;
+const MAX_STRANGE_BYTES = 4000;
+
+/** The lines that are not ASCII. */
+function collectStrange(chunk: Uint8Array, strange: Uint8Array[]): void {
+  for (let at = 0; at < chunk.length && strange.length < MAX_STRANGE; ) {
+    const next = chunk.indexOf(0x0a, at);
+    const end = next < 0 ? chunk.length : next + 1;
+    const line = chunk.subarray(at, end);
+    if (!isAscii(line) && line.length <= MAX_STRANGE_BYTES) strange.push(line);
+    at = end;
+  }
 }
 
 /** Without a chunk: whether the last character is complete. */
@@ -237,11 +274,7 @@ function refuseBinary(bytes: Uint8Array, text: string, refuse: Refuse): void {
   let controls = 0;
   for (let at = 0; at < head.length; at++) if (isControl(head.charCodeAt(at))) controls++;
   if (controls < 3 || controls * 20 <= head.length) return;
-  const utf16 = utf16WithoutMark(bytes.subarray(0, HEAD_BYTES));
-  throw refuse('the file is not text', {
-    hint: utf16 ? `if it is text, try \`encoding: ${utf16}\`` : NOT_READ,
-    isMismatch: true,
-  });
+  throw refuse('the file is not text', { hint: NOT_READ, isMismatch: true });
 }
 
 const isControl = (code: number): boolean =>

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 
-import { columns, measured as learnt, meta, read, rows } from '../support/reading.js';
+import { columns, measured as learnt, meta, read, refusal, rows } from '../support/reading.js';
 
 const XY = 'x,y,z\n400,0.043,1\n401,0.044,2\n402,0.045,3\n';
 
@@ -8,7 +8,7 @@ describe('a date within a line', () => {
   test.each([
     ['behind a word', 'Performed 22.06.2020 10:31:55', '2020-06-22T10:31:55'],
     ['as the C library writes it', 'Printed Fri Mar 15 16:22:41 2019', '2019-03-15T16:22:41'],
-    ['with a zone behind it', 'Date and time:13.10.2021 08:15:42 (UTC+2)', '2021-10-13T08:15:42'],
+    ['with a zone behind it', 'Date and time:13.10.2021 08:15:42 (UTC+2)', '2021-10-13T08:15:42+02:00'],
     ['between two words', 'Scan done 17:02:35 on 15 January 2020 by ada', '2020-01-15T17:02:35'],
     ['in the name of another file', 'Raw file Scan_20230914_160142.tsv', '2023-09-14T16:01:42'],
   ])('%s is the date of the run if no fact is', async (_, line, date) => {
@@ -33,7 +33,7 @@ describe('a date within a line', () => {
     const ambiguous = await learnt(`Performed 03/04/2020 10:31:55\n\n${XY}`);
     expect(ambiguous.mapping.dates).toBeUndefined();
     expect(ambiguous.doubts[0]).toContain(
-      '03/04/2020 10:31:55 is ambiguous. This mapping assumes dd/MM/yyyy HH:mm:ss; if that is wrong, write MM/dd/yyyy HH:mm:ss under dates',
+      '03/04/2020 10:31:55 is ambiguous, so runs with such dates are quarantined. Write one of these under parse: dates: { format: "dd/MM/yyyy HH:mm:ss" } or dates: { format: "MM/dd/yyyy HH:mm:ss" }',
     );
     const printed = await read(`Printed 03/04/2020 10:31:55\n\n${XY}`);
     expect(meta(printed)).not.toHaveProperty('date');
@@ -45,12 +45,6 @@ describe('a date within a line', () => {
       expect(meta(await read(`${line}\n\n${XY}`))).not.toHaveProperty('date');
     },
   );
-});
-
-test('the date order that puts dates closer together is more likely', async () => {
-  const { mapping, likely } = await learnt('day,n,m\n25/07/21,1,1\n26/07/21,2,1\n27/07/21,3,1\n');
-  expect(mapping.dates).toBeUndefined();
-  expect(likely().dates).toEqual({ format: 'dd/MM/yy' });
 });
 
 test('a duration is not a time of day', async () => {
@@ -282,4 +276,30 @@ test('all tables of a file are found, or the doubts say that there are more', as
   expect((await learnt(tables(60))).doubts).toEqual([]);
   expect((await read(tables(60))).tables).toHaveLength(60);
   expect((await learnt(tables(210))).doubts).toContainEqual(expect.stringContaining('more than 200 tables'));
+});
+
+describe('wells', () => {
+  test('are the names of columns only on a plausible plate', async () => {
+    const wide = (names: string[]) =>
+      `time,${names.join()}\n1,${names.map((_, n) => n)}\n2,${names.map((_, n) => n + 1)}\n`;
+    const plate = ['A1', 'A2', 'A3', 'B1', 'B2', 'B3'];
+    expect((await learnt(wide(plate))).mapping.table).toHaveProperty('unpivot');
+    for (const names of [
+      ['H2', 'O2', 'N2', 'C1', 'C2', 'C3'],
+      ['C1', 'C2', 'C3', 'C4', 'C5', 'C6'],
+    ])
+      expect((await learnt(wide(names))).mapping.table).not.toHaveProperty('unpivot');
+  });
+
+  test('are not the numbered columns of a long table', async () => {
+    const lines = Array.from({ length: 50 }, (_, n) => `${n * 10},0.1,0.2,0.3`);
+    const record = await read(`,1,2,3\n${lines.join('\n')}\n`);
+    expect(record.tables.every(({ columns: names }) => names.every(({ name }) => name !== 'well'))).toBe(true);
+  });
+});
+
+test('integers with dots are refused: a spreadsheet may have damaged fractions', async () => {
+  const error = await refusal('a;b;c\n50.026.184;x;1\n50.027.013;y;2\n');
+  expect(error.message).toContain('50.026.184');
+  expect(rows(await read('a;b;c\n1.026.184,5;x;1\n1.027.013,5;y;2\n'))[0]).toMatchObject({ a: 1026184.5 });
 });

@@ -56,7 +56,7 @@ test('a doubt names one alternative for each other meaning, and one date for eac
     )
   ).doubts;
   expect(date).toBe(
-    '03/04/2026 is ambiguous. This mapping assumes dd/MM/yyyy; if that is wrong, write MM/dd/yyyy under dates',
+    '03/04/2026 is ambiguous, so runs with such dates are quarantined. Write one of these under parse: dates: { format: "dd/MM/yyyy" } or dates: { format: "MM/dd/yyyy" }',
   );
   expect(number).toBe('1,234 is ambiguous. This mapping has decimal: ","; if that is wrong, write thousands: ","');
   expect(others).toEqual([]);

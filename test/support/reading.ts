@@ -61,4 +61,4 @@ export const meta = (record: FileRecord): Record<string, Value['value']> =>
   Object.fromEntries([...record.meta].map(([name, { value }]) => [name, value]));
 
 /** The mapping that measuring a text suggests. */
-export const measured = (text: string) => measureFile(opened(text, 'x'));
+export const measured = (text: string | Uint8Array) => measureFile(opened(text, 'x'));

@@ -213,7 +213,7 @@ export async function readXml(file: OpenFile): Promise<Tree> {
   const builder = openTree(options.limits.maxNesting, refuse);
   const parser = createParser(builder, refuse);
   const declared = options.encoding === 'auto' ? declaredEncoding(bytes) : options.encoding;
-  for await (const text of decode([bytes], await knownEncoding([bytes], declared), refuse)) {
+  for await (const text of decode([bytes], await knownEncoding([bytes], declared, refuse), refuse)) {
     parser.write(text);
     if (slice.isOver()) await slice.renew();
   }
