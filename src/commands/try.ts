@@ -15,7 +15,14 @@ import {
   UsageError,
 } from '../errors.js';
 import { choosePlot, describePlot, isPlot, type PlotChoice } from '../map/plot.js';
-import { checkMapping, DATE_FROM, markedComments, type Trial, tryFile } from '../mapping/mapping.js';
+import {
+  checkMapping,
+  DATE_FROM,
+  type HeldTrial,
+  markedComments,
+  type Trial,
+  tryHeldFile,
+} from '../mapping/mapping.js';
 import { openRun } from '../mapping/sample.js';
 import { runGoldenTests, type TestResult } from '../mapping/tests.js';
 import type { Table } from '../model.js';
@@ -58,10 +65,10 @@ async function tryOrTest(name: string | undefined, files: string[], options: Try
 async function tryFiles(name: string, files: string[], options: TryOptions): Promise<void> {
   if (options.plot !== undefined) checkPlotFile(options.plot, files);
   const instrument = usableInstrument(name, configFrom(options));
-  const trials: Trial[] = [];
+  const trials: (Trial | HeldTrial)[] = [];
   for (const file of files) {
     try {
-      trials.push(await tryFile(instrument, await openRun(resolve(file), instrument), systemClock.now()));
+      trials.push(await tryHeldFile(instrument, await openRun(resolve(file), instrument), systemClock.now()));
     } catch (error) {
       if (!(error instanceof LabfeedError)) throw error;
       process.stderr.write(`${error instanceof FileError ? 'would be quarantined: ' : ''}${explain(error)}\n`);
@@ -116,15 +123,19 @@ function usableInstrument(name: string, config: LoadedConfig): Instrument {
   );
 }
 
-export const trialAsJson = (trial: Trial) => ({
+const isUndated = (trial: Trial | HeldTrial): boolean => 'isUndated' in trial && trial.isUndated;
+
+export const trialAsJson = (trial: Trial | HeldTrial) => ({
   file: trial.file.path,
   instrument: trial.instrument.name,
+  /** Why nothing would be sent. What follows is only what was read. */
+  ...('quarantine' in trial && { quarantine: explain(trial.quarantine) }),
   record: {
     meta: Object.fromEntries([...trial.record.meta].map(([name, { value }]) => [name, value])),
     tables: trial.record.tables.map(tableAsJson),
     unread: trial.record.unread,
   },
-  draft: { ...trial.draft, comments: markedComments(trial) },
+  draft: { ...trial.draft, ...(isUndated(trial) && { date: null }), comments: markedComments(trial) },
   warnings: trial.warnings,
   /** What the file has and the notebook will not. */
   omits: trial.omits,
@@ -146,15 +157,16 @@ const tableAsJson = ({ name, columns, rows, count }: Table) => ({
   rows: rows.map((row) => Object.fromEntries(columns.map((column, index) => [column.name, row[index]?.value ?? null]))),
 });
 
-export function trialAsText(trial: Trial, asHtml: boolean): string {
+export function trialAsText(trial: Trial | HeldTrial, asHtml: boolean): string {
   const { draft, dateFrom, instrument, file } = trial;
   const comments = markedComments(trial);
   const size = (text: string): string => formatBytes(Buffer.byteLength(text));
   return [
+    ...('quarantine' in trial ? [`would be quarantined: ${explain(trial.quarantine)}`, 'What was read:'] : []),
     `file        ${terminalLine(file.path)}`,
     `instrument  ${instrument.name}`,
     `title       ${terminalLine(draft.title)}`,
-    `date        ${draft.date} (${DATE_FROM[dateFrom]})`,
+    `date        ${isUndated(trial) ? 'unknown' : `${draft.date} (${DATE_FROM[dateFrom]})`}`,
     `tags        ${terminalLine(draft.tags.join(', '))}`,
     ...listed('omitted', trial.omits),
     ...listed('check', trial.warnings),

@@ -115,6 +115,44 @@ export async function tryFile(
   return { instrument, file, record, ...mapping.map(record, file, nowMs) };
 }
 
+/** A trial of a file that the daemon would quarantine, although it can be read. */
+export interface HeldTrial extends Trial {
+  readonly quarantine: FileError;
+  /** Its date could not be found out. That of the draft is only the day the file was modified. */
+  readonly isUndated: boolean;
+}
+
+/**
+ * What was read of a file that would be quarantined because lines were not used or its date is unclear. Throws a
+ * FileError if the file cannot be read.
+ */
+export async function tryHeldFile(
+  instrument: TrialInstrument,
+  file: IdentifiedFile,
+  nowMs: number,
+): Promise<Trial | HeldTrial> {
+  const record = await createMapping(instrument).parse(file);
+  const { experiment } = instrument;
+  const undated = { ...experiment, date: '{{ file.modified }}' };
+  const attempts = [
+    { changed: {}, isUndated: false },
+    { changed: { unread: 'warn' as const }, isUndated: false },
+    { changed: { unread: 'warn' as const, experiment: undated }, isUndated: true },
+  ];
+  let quarantine: FileError | undefined;
+  for (const { changed, isUndated } of attempts) {
+    try {
+      const mapped = createMapping({ ...instrument, ...changed }).map(record, file, nowMs);
+      const trial = { instrument, file, record, ...mapped };
+      return quarantine ? { ...trial, quarantine, isUndated } : trial;
+    } catch (error) {
+      if (!(error instanceof FileError)) throw error;
+      quarantine ??= error;
+    }
+  }
+  throw quarantine ?? new Error('no attempt was made');
+}
+
 /** The comments exactly as they would be sent, with their marker lines. */
 export function markedComments({ instrument, file, draft }: Trial): string[] {
   const copy = instrument.duplicates === 'ingest' ? file.path : '';

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { trialAsJson, trialAsText } from '../../src/commands/try.js';
 import { makePreview } from '../../src/daemon/preview.js';
 import { learn, toInstrument, toYaml } from '../../src/learn/learn.js';
-import { tryFile } from '../../src/mapping/mapping.js';
+import { tryFile, tryHeldFile } from '../../src/mapping/mapping.js';
 import { openSample } from '../../src/mapping/sample.js';
 import { changesBetween, shapeOf } from '../../src/model.js';
 import { tempFolder } from '../support/temp-folder.js';
@@ -57,6 +57,39 @@ describe('lines that look like readings and are in no table', () => {
       nowMs: Date.now(),
     });
     expect(preview).toMatchObject({ ok: true, doubts: [MESSAGE] });
+  });
+
+  test('`try` shows what was read of a file that would be quarantined, and no date if that is unclear', async () => {
+    const show = async (text: string) =>
+      tryHeldFile(
+        toInstrument('scope', { watch: '/data', parse: PARSE, unread: 'hold' }),
+        await sample(text),
+        Date.now(),
+      );
+    const held = await show(TEXT);
+    expect(trialAsText(held, false)).toMatch(
+      /^would be quarantined: .*4 lines that look like readings[\s\S]*\ndate {8}\d/,
+    );
+    expect(trialAsJson(held)).toMatchObject({
+      quarantine: expect.stringContaining(MESSAGE),
+      draft: { date: expect.any(String) },
+    });
+    expect(trialAsJson(held).record.tables[0]?.rows).toHaveLength(6);
+
+    const dated = {
+      delimiter: ',',
+      meta: { separator: ',', until: 't' },
+      facts: { date: 'Date' },
+      table: { header: 't' },
+    };
+    const instrument = toInstrument('scope', { watch: '/data', parse: dated });
+    const undated = await tryHeldFile(instrument, await sample(`Date,03/04/2026\nt,y\n${TABLE}\n`), Date.now());
+    expect(trialAsText(undated, false)).toMatch(/^would be quarantined: [\s\S]*\ndate {8}unknown\n/);
+    expect(trialAsJson(undated)).toMatchObject({
+      quarantine: expect.stringContaining('03/04/2026'),
+      draft: { date: null },
+    });
+    expect(trialAsJson(await show(`t,y\n${TABLE}\n`))).not.toHaveProperty('quarantine');
   });
 
   test('quarantine a run that is read as drafted or without a mapping, unless they are few', async () => {
