@@ -172,7 +172,7 @@ function dateFact(facts: readonly NamedText[]): string[] | undefined {
     .filter(({ text }) => isDate(text) && !UNSET.test(readIso(text) ?? dateCandidates(text)[0]?.iso ?? ''))
     .map((fact, n) => ({ ...fact, score: runDateScore(fact) - n / 100 }))
     .sort((a, b) => b.score - a.score);
-  if (!best) return undefined;
+  if (!best || UNRELATED.test(best.name)) return undefined;
   if (hasTime(best.text)) return [best.name];
   const times = facts.filter(({ name, text }) => isTime(text) && TIME_NAME.test(name));
   const rest = best.name.replace(DAY_NAME, '').toLowerCase();
@@ -194,6 +194,9 @@ const TIME_NAME = /time|zeit|heure|hora|\bora\b|tijd|\btid\b|时间|時刻|時�
 const DAY_NAME = /date|datum|fecha|\bdata\b|日付|日期/i;
 /** What programs write if no date is set. */
 const UNSET = /^(?:0001-01-01|1899-12-3[01]|1900-01-0[01]|1970-01-01)/;
+
+/** Not even without another date is this the date of a run. */
+const UNRELATED = /calib|kalibr|expir|verfall|valid|version|\bdue\b|install|manufact|birth|method/i;
 
 /** How likely a date is to be that of the run. */
 function runDateScore({ name, text }: NamedText): number {
@@ -279,6 +282,7 @@ function dateIn({ text }: Line): { before: string; text: string; score: number }
     const found = pattern.exec(text);
     if (!found || dateCandidates(found[0]).length === 0) continue;
     const before = text.slice(0, found.index);
+    if (UNRELATED.test(before)) return [];
     const score = runDateScore({ name: before, text: found[0] });
     if (pattern === DAY_ALONE && (NUMBER_NAME.test(before) || score <= 0)) return [];
     return [{ before, text: found[0], score }];

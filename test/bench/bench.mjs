@@ -1,11 +1,14 @@
 /**
  * What labfeed costs, as ratios to the least that could do the same, measured side by side on this machine:
  * seconds of one machine mean nothing on another. `npm run bench -- --raw` also shows what is behind them, and `--draw`
- * draws docs/images/speed.svg. `npm run bench -- scale` measures large journals and folders.
+ * draws docs/images/speed.svg. `npm run bench -- scale` measures large journals and folders, and
+ * `npm run bench -- reading [SEED] [FILES]` how well generated instrument files are read.
  */
+import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { measureLongFile } from './long-file.mjs';
 import { drawPipeline } from './picture.mjs';
 import { countCalls, measurePipeline, pipelineRatios, pipelineTable } from './pipeline.mjs';
@@ -25,11 +28,19 @@ for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exi
 const tell = (what) => process.stderr.write(process.stderr.isTTY ? `\r\x1b[K${what}` : `${what}\n`);
 
 try {
-  if (process.argv.includes('scale')) console.log((await measureScale(folder, tell)).join('\n'));
+  if (process.argv[2] === 'reading') measureReading(process.argv.slice(3));
+  else if (process.argv.includes('scale')) console.log((await measureScale(folder, tell)).join('\n'));
   else await measureAll();
 } catch (error) {
   console.error('\nthe bench could not measure:', error instanceof Error ? error.message : error);
   process.exitCode = 1;
+}
+
+function measureReading(options) {
+  const [loader, script] = ['../support/typescript.mjs', '../reading/measure.ts'].map((path) =>
+    fileURLToPath(new URL(path, import.meta.url)),
+  );
+  spawnSync(process.execPath, ['--import', loader, script, ...options], { stdio: 'inherit' });
 }
 
 async function measureAll() {

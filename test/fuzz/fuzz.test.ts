@@ -11,6 +11,7 @@ import { tempFolder } from '../support/temp-folder.js';
  *   npm run fuzz                                      a few hundred of each, from a random seed, which is printed
  *   LABFEED_MINUTES=60 npm run fuzz                   as many as an hour allows
  *   LABFEED_SEED=7 LABFEED_CASES=1 npm run fuzz -- -t files      one of them again
+ *   LABFEED_CASES=100000 npm run fuzz -- -t generated            many of one kind
  */
 
 /** How much processor time one case may take, and how much memory the process that performs it may ever use. */
@@ -18,7 +19,14 @@ const MAX_CPU_MS = 5000;
 const MAX_MEMORY_MB = 300;
 
 /** Each kind has its file beside this one, and its share of the time. A command line takes a process of its own. */
-const KINDS = { files: 600, digits: 400, configurations: 400, responses: 400, 'command-lines': 25 } as const;
+const KINDS = {
+  files: 600,
+  digits: 400,
+  generated: 800,
+  configurations: 400,
+  responses: 400,
+  'command-lines': 25,
+} as const;
 
 const minutes = Number(process.env['LABFEED_MINUTES'] ?? 0);
 const firstSeed = Number(process.env['LABFEED_SEED'] ?? Math.floor(Math.random() * 1e9));
@@ -42,7 +50,10 @@ function findProblem({ problem, memoryMb, cpuMs }: Answer): string | undefined {
 /** Performs one case after another in a process of its own, which is replaced when it hangs or dies. */
 function startPerformer(kind: string, folder: string) {
   let child: ChildProcess | undefined;
-  const start = () => fork(fileURLToPath(new URL('perform.mjs', import.meta.url)), [kind, folder], { stdio: 'pipe' });
+  // The generated files come from a source of these tests.
+  const execArgv = kind === 'generated' ? ['--import', new URL('../support/typescript.mjs', import.meta.url).href] : [];
+  const script = fileURLToPath(new URL('perform.mjs', import.meta.url));
+  const start = () => fork(script, [kind, folder], { stdio: 'pipe', execArgv });
 
   async function perform(seed: number): Promise<string | undefined> {
     const current = child ?? start();
@@ -84,7 +95,7 @@ afterAll(() => {
 
 test.each(Object.entries(KINDS))(
   '%s: each one is read or refused',
-  { timeout: minutes * 60_000 + 600_000 },
+  { timeout: minutes * 60_000 + 600_000 + Number(wanted ?? 0) * 200 },
   async (kind, cases) => {
     const folder = tempFolder();
     const performer = startPerformer(kind, folder);

@@ -45,6 +45,17 @@ describe('lines that look like readings and are in no table', () => {
     expect(omits).toEqual([]);
   });
 
+  test('are counted if they were split in the wrong place, unless they are few', async () => {
+    const rows = (count: number) => Array.from({ length: count }, (_, n) => `S-${n}   2,${6000 + n}`).join('\n');
+    const parse = { delimiter: ',', meta: { separator: ',' } };
+    expect((await attempt(`Gain,5\n\n${rows(12)}\n`, { parse })).warnings).toEqual([
+      '12 lines that look like readings were not used: 3–14',
+    ]);
+    expect((await attempt(`Gain,5\n\n${rows(9)}\n`, { parse })).warnings).toEqual([]);
+    const tabs = '1\t60,2157\t73,9\n2\t34,5285\t80,3\n3\t18,4150\t38,5\n';
+    expect((await attempt(`Gain,5\n\n${tabs}`, { parse })).warnings).toHaveLength(1);
+  });
+
   test('are named by `try`, in the entry and on the page', async () => {
     const trial = await attempt(TEXT, { parse: PARSE });
     expect(trialAsText(trial, false)).toContain(`\ncheck       ${MESSAGE}\n`);

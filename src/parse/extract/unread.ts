@@ -29,7 +29,7 @@ export const openUnreadLines = () => ({
   columns: [] as Unread[],
 });
 
-/** `width`: the number of cells of a line that looks like a reading. */
+/** `width`: the number of cells of a line that looks like a reading, otherwise 0. */
 export function addUnread({ ranges }: Pick<UnreadLines, 'ranges'>, line: Line, kind: Unread['kind'], width = 0): void {
   if (isBlank(line) || isRule(line)) return;
   const { sheet = 0, number: from } = line;
@@ -49,39 +49,57 @@ export function addUnread({ ranges }: Pick<UnreadLines, 'ranges'>, line: Line, k
 export function judgeLine(unread: UnreadLines, line: Line, texts: readonly string[], isSkipped: boolean): void {
   if (texts.length > 0) unread.usedSheets.add(line.sheet ?? 0);
   const width = readingWidth(line, texts.length > 0);
-  if (width > 0) unread.widths.set(width, (unread.widths.get(width) ?? 0) + 1);
+  if (width !== 0) unread.widths.set(width, (unread.widths.get(width) ?? 0) + 1);
   if (texts.length === 0) addUnread(unread, line, isSkipped ? 'left out' : 'unread', width);
   else if (!covers(line.text, texts)) addUnread(unread, line, 'partly read', width);
-  else if (width > 0) addUnread(unread, line, 'only facts', width);
+  else if (width !== 0) addUnread(unread, line, 'only facts', width);
 }
 
 const MAX_CELLS = 1000;
+const MAX_CHARACTERS = 10_000;
 const NUMBER = /^[<>~±]?\s*[+-]?(?:\d+(?:[.,' ]\d+)*|[.,]\d+)(?:e[+-]?\d+)?\s?%?$/i;
 /** Dates, times, and marks for no value stand beside numbers in rows, but alone they are no readings. */
 const NEUTRAL =
   /^(?:\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}|[\d-]+T[\d:.]+\S*|\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?|[-*?]+|nan|n\/a|inf|ovrflw)$/i;
+/** The name of a sample or well. */
+const LABEL = /^[\w-]*\d[\w-]*$/;
 /** What people compute from readings, below them or beside them. */
 const STATISTIC =
   /^(?:mean|average|avg|median|min|max|minimum|maximum|s\.?d\.?|std\S*|stdev|cv|%?cv%?|rsd|%?rsd%?|sum|total|count|mittelwert|moyenne)\b/i;
 
 /**
- * The number of cells of a line that looks like a reading: two or more numbers, which are most of its cells; 0 for any
- * other line. A line that was read as a fact must also begin with a number, which is no name for a fact.
+ * The number of cells of a line that looks like a reading: numbers are most of its cells; 0 for any other line. A line
+ * that was read as a fact must begin with a number, which is no name for a fact. It can also be a row that was split in
+ * the wrong place, such as `S-01  2,6233`: its width is negative, because a few facts may look like that, too.
  */
 function readingWidth({ text, cells }: Line, isFact: boolean): number {
   if (!/\d/.test(text) && text !== '') return 0;
   const filled = cells.filter((cell) => cell !== '');
-  const parts = filled.length > 1 ? filled : (filled[0] ?? '').split(/[\t;|]|,\s|\s+/, MAX_CELLS).filter(Boolean);
-  const [first = ''] = parts;
-  if (STATISTIC.test(first) || (isFact && !NUMBER.test(first))) return 0;
+  const own = filled.length > 1 ? widthOf(filled, isFact) : 0;
+  return (
+    own ||
+    widthOf(
+      text
+        .slice(0, MAX_CHARACTERS)
+        .split(/[\t;|]+|,?\s+/)
+        .filter(Boolean),
+      isFact,
+    )
+  );
+}
+
+function widthOf(parts: readonly string[], isFact: boolean): number {
+  const [first = '', second = ''] = parts;
+  if (STATISTIC.test(first)) return 0;
+  if (isFact && !NUMBER.test(first)) return parts.length === 2 && LABEL.test(first) && NUMBER.test(second) ? -2 : 0;
   let numbers = 0;
   let neutral = 0;
   for (const part of parts.slice(0, MAX_CELLS)) {
     if (NUMBER.test(part)) numbers++;
     else if (NEUTRAL.test(part)) neutral++;
   }
-  const isReading = numbers > 0 && 2 * (numbers + neutral) > parts.length && (parts.length > 1 || !isFact);
-  return isReading ? parts.length : 0;
+  const all = Math.min(parts.length, MAX_CELLS);
+  return numbers > 0 && 2 * (numbers + neutral) > all && (all > 1 || !isFact) ? all : 0;
 }
 
 /** `late`: lines that turned out to belong to a table after they were judged. */
@@ -113,10 +131,11 @@ export function finishUnread(unread: UnreadLines, sheets: readonly string[], lat
 
 /** Fewer lines of one width are no rows: most files have a line or two of numbers. */
 const MIN_ROWS = 3;
-const MIN_SINGLE_NUMBERS = 10;
+/** Of single numbers and labelled ones. */
+const MIN_SHORT_ROWS = 10;
 
 const countReadings = ({ widths }: UnreadLines, { width, readings }: Range): number =>
-  (widths.get(width) ?? 0) < (width === 1 ? MIN_SINGLE_NUMBERS : MIN_ROWS) ? 0 : readings;
+  (widths.get(width) ?? 0) < (width <= 1 ? MIN_SHORT_ROWS : MIN_ROWS) ? 0 : readings;
 
 /** Sorted; neighbours that are alike are one range. */
 function joinRanges(ranges: readonly Range[]): Range[] {

@@ -1,0 +1,88 @@
+import fc from 'fast-check';
+import { generate } from '../reading/generate.js';
+import { readBytes } from './reading.mjs';
+import { SAMPLES } from './samples.mjs';
+
+/*
+ * Generated instrument files and the samples, with lines cut, repeated or swapped, bytes flipped, the end missing, or one
+ * digit changed. A changed digit is read as changed, is in a line that is reported as not read, or the file is refused.
+ */
+
+const KINDS = ['digit', 'digit', 'flip', 'cut line', 'repeat line', 'swap lines', 'end', 'drop cell'];
+
+const arbitrary = fc.record({
+  sample: fc.option(fc.constantFrom(...Object.keys(SAMPLES).filter((name) => name !== 'bomb')), { freq: 4 }),
+  file: fc.noBias(fc.nat()),
+  kinds: fc.array(fc.constantFrom(...KINDS), { minLength: 1, maxLength: 4 }),
+  places: fc.noBias(fc.array(fc.nat({ max: 999_999 }), { minLength: 8, maxLength: 8 })),
+  by: fc.integer({ min: 1, max: 9 }),
+});
+
+/** Bytes of a file in one byte per character, so that any encoding keeps its bytes. */
+const toText = (bytes) => Buffer.from(bytes).toString('latin1');
+const toBytes = (text) => Buffer.from(text, 'latin1');
+const at = (place, length) => Math.floor((place / 1_000_000) * length);
+
+function change(text, kind, [one, two], by) {
+  const lines = text.split('\n');
+  const [first, second] = [at(one, lines.length), at(two, lines.length)];
+  switch (kind) {
+    case 'digit': {
+      const digits = [...text.matchAll(/\d/g)].map(({ index }) => index);
+      const index = digits[at(one, digits.length)];
+      if (index === undefined) return text;
+      return `${text.slice(0, index)}${(Number(text[index]) + by) % 10}${text.slice(index + 1)}`;
+    }
+    case 'flip': {
+      const index = at(one, text.length);
+      const flipped = String.fromCharCode((text.charCodeAt(index) ^ (1 << (by % 8))) & 0xff);
+      return text.slice(0, index) + flipped + text.slice(index + 1);
+    }
+    case 'cut line':
+      return lines.toSpliced(first, 1).join('\n');
+    case 'repeat line':
+      return lines.toSpliced(second, 0, lines[first] ?? '').join('\n');
+    case 'swap lines':
+      return lines
+        .with(first, lines[second] ?? '')
+        .with(second, lines[first] ?? '')
+        .join('\n');
+    case 'end':
+      return text.slice(0, at(one, text.length));
+    default:
+      return lines.with(first, (lines[first] ?? '').replace(/[,;\t][^,;\t]*/, '')).join('\n');
+  }
+}
+
+const contentOf = ({ record: { meta, tables } }) =>
+  JSON.stringify([[...meta], tables.map(({ name, columns, rows }) => [name, columns, rows])]);
+
+/** The line of the first difference, in lines of text whatever their ends. */
+function lineOfChange(before, after) {
+  let index = 0;
+  while (before[index] === after[index]) index++;
+  return before.slice(0, index).split(/\r\n|\r\0\n|\n|\r/).length;
+}
+
+const isReported = ({ record: { unread } }, line) =>
+  unread.some(({ from, to }) => from === undefined || (from <= line && line <= to));
+
+export function createCase(seed) {
+  const [{ sample, file, kinds, places, by }] = fc.sample(arbitrary, { seed, numRuns: 1, noBias: true });
+  const { bytes, extension } = sample ? SAMPLES[sample] : generate(file);
+  const before = toText(bytes);
+  const after = kinds.reduce((text, kind, n) => change(text, kind, places.slice(2 * n, 2 * n + 2), by), before);
+  const isDigit = kinds.length === 1 && kinds[0] === 'digit' && after !== before && sample !== 'workbook';
+  return {
+    what: `${sample ? `the sample ${sample}` : `the generated file ${file}`} after ${kinds.join(', ')} (${places.slice(0, 2)} by ${by})`,
+    async perform(folder) {
+      const changed = await readBytes(folder, { bytes: toBytes(after), extension, mapping: 'none' });
+      if (!/^\d{4}-\d\d-\d\d$/.test(changed.draft.date)) return `has the date ${changed.draft.date}`;
+      if (!isDigit) return undefined;
+      const original = await readBytes(folder, { bytes, extension, mapping: 'none' });
+      if (contentOf(original) !== contentOf(changed) || isReported(changed, lineOfChange(before, after)))
+        return undefined;
+      return `is read like the original, in line ${lineOfChange(before, after)}`;
+    },
+  };
+}
