@@ -49,9 +49,12 @@ test('doubts are comments, whatever the files and their names contain', async ()
   expect(status).toBe(0);
   expect(stdout).toMatch(/^# Unsure: this mapping cannot read .*other\.csv: /m);
   expect(stdout).toMatch(
-    /^# Unsure: 03\/04\/2099 is ambiguous\. This mapping assumes dd\/MM\/yyyy; if .* write MM\/dd\/yyyy under dates/m,
+    /^# Unsure: 03\/04\/2099 is ambiguous, so runs .* are quarantined\. Write one of these under parse: dates: \{ format: "dd/m,
   );
-  expect(stdout).toMatch(/^# Unsure: this sample would be quarantined: [\s\S]*^#.*the date 2099-04-03 is more than/m);
+  expect(stdout).toMatch(
+    /^# Unsure: this sample would be quarantined: [\s\S]*^#.*the date "03\/04\/2099" is ambiguous/m,
+  );
+  expect(stdout).not.toMatch(/^ +dates:/m);
   expect(Object.keys(parse(stdout))).toEqual(['instruments']);
 }, 60_000);
 
@@ -65,6 +68,7 @@ test('--json prints the same instrument and the doubts', async () => {
         watch: expect.any(String),
         files: '*.txt',
         parse: expect.objectContaining({ delimiter: ';', decimal: ',' }),
+        unread: 'hold',
         experiment: { title: '{{ meta.Platte | default: file.stem }} ({{ instrument }})' },
       },
     },
@@ -74,11 +78,13 @@ test('--json prints the same instrument and the doubts', async () => {
 
 test('a missing or unreadable sample is an error with exit status 1', async () => {
   const folder = tempFolder();
-  writeFileSync(join(folder, 'prose.txt'), 'Dear diary\n');
+  writeFileSync(join(folder, 'empty.txt'), '');
+  writeFileSync(join(folder, 'binary.dat'), Buffer.from(Array.from({ length: 512 }, (_, n) => (n * 7) % 256)));
   for (const [file, reason] of [
     ['gone.csv', /gone\.csv: no such file/],
     ['.', /expected a file/],
-    ['prose.txt', /prose\.txt: found no table and no list of facts[\s\S]*→ /],
+    ['empty.txt', /empty\.txt: .*empty/],
+    ['binary.dat', /binary\.dat: [\s\S]*→ .*format: none/],
   ] as const) {
     const { status, stdout, stderr } = await labfeed(['learn', file], folder);
     expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
