@@ -38,6 +38,10 @@ export function relativeTime(ms: number, now: number): string {
 
 const two = (n: number): string => String(n).padStart(2, '0');
 
+/** What programs write if no date is set, and the days at which clocks that were never set begin. */
+export const isUnsetDay = (iso: string): boolean =>
+  /^(?:0001-01-01|1899-12-3[01]|1900-01-0[01]|1904-01-01|1970-01-01|1980-01-01)/.test(iso);
+
 /** `2026-03-04`, in local time like all times here. */
 export function formatDay(ms: number): string {
   const date = new Date(ms);

@@ -4,6 +4,7 @@ import { isBlank, type Line } from '../parse/lines.js';
 import type { Source } from '../parse/source.js';
 import { readIso } from '../parse/values/date.js';
 import { dateCandidates } from '../parse/values/date-candidates.js';
+import { isUnsetDay } from '../text.js';
 import { type DatePool, daysIn, findDateFormats, type OpenDate } from './date-order.js';
 import { escapeRegex, mapTables, type TableMapping } from './describe.js';
 import type { FinderMapping } from './facts.js';
@@ -130,7 +131,10 @@ function firstRowDate(
     tables.find((each) => each.name === table)?.columns[0]?.name === name;
   const [best] = rows
     .filter(
-      (row) => !OTHER_WORDS.test(row.name) && (DATE_NAME.test(row.name) || RUN_WORDS.test(row.name) || isFirst(row)),
+      (row) =>
+        !OTHER_WORDS.test(row.name) &&
+        !isUnsetText(row.text) &&
+        (DATE_NAME.test(row.name) || RUN_WORDS.test(row.name) || isFirst(row)),
     )
     .toSorted((a, b) => runDateScore(b) - runDateScore(a));
   return best && { table: best.table, column: best.name };
@@ -166,10 +170,12 @@ function compactFact(facts: readonly NamedText[]): { fact?: readonly string[]; f
   return epoch ? { fact: [epoch.name], format: /^\d{13}$/.test(epoch.text) ? 'epochMs' : 'epoch' } : {};
 }
 
+const isUnsetText = (text: string): boolean => isUnsetDay(readIso(text) ?? dateCandidates(text)[0]?.iso ?? '');
+
 /** The fact that most likely is the date of the run, together with its time if that is another fact. */
 function dateFact(facts: readonly NamedText[]): string[] | undefined {
   const [best] = facts
-    .filter(({ text }) => isDate(text) && !UNSET.test(readIso(text) ?? dateCandidates(text)[0]?.iso ?? ''))
+    .filter(({ text }) => isDate(text) && !isUnsetText(text))
     .map((fact, n) => ({ ...fact, score: runDateScore(fact) - n / 100 }))
     .sort((a, b) => b.score - a.score);
   if (!best || UNRELATED.test(best.name)) return undefined;
@@ -192,9 +198,6 @@ const DATE_NAME =
   /date|datum|fecha|data\b|time|zeit|uhr|heure|hora|\bora\b|tijd|\btid\b|stamp|日付|日時|日期|时间|時刻|時間/i;
 const TIME_NAME = /time|zeit|heure|hora|\bora\b|tijd|\btid\b|时间|時刻|時間/i;
 const DAY_NAME = /date|datum|fecha|\bdata\b|日付|日期/i;
-/** What programs write if no date is set. */
-const UNSET = /^(?:0001-01-01|1899-12-3[01]|1900-01-0[01]|1970-01-01)/;
-
 /** Not even without another date is this the date of a run. */
 const UNRELATED = /calib|kalibr|expir|verfall|valid|version|\bdue\b|install|manufact|birth|method/i;
 

@@ -2,7 +2,7 @@ import type { CommentOptions, ExperimentTemplates } from '../config/schema.js';
 import { FileError } from '../errors.js';
 import { isProvisional } from '../markers.js';
 import type { Draft, ExtraField, Extras, FileRecord, Value } from '../model.js';
-import { escapeHtml, formatDay, singleLine } from '../text.js';
+import { escapeHtml, formatDay, isUnsetDay, singleLine } from '../text.js';
 import { makeBody } from './body.js';
 import { makeBrief, makeComments, makeNotes } from './comments.js';
 import { type Held, omissionsOf, warningsOf } from './omissions.js';
@@ -253,6 +253,10 @@ function chooseDate(
   if (dateFrom !== 'modified' && dayNumber(date) - dayNumber(modified) > 1) {
     const hint = 'check the clocks of the instrument and of this computer, and the date format (parse.dates)';
     throw refused(file, `the date ${date} is more than one day after the file was modified (${modified})`, hint);
+  }
+  if (dateFrom !== 'modified' && isUnsetDay(date)) {
+    const hint = 'set the clock of the instrument, or choose another date (experiment.date, or the fact `date`)';
+    throw refused(file, `the date ${date} is that of a clock that was never set`, hint);
   }
   return { date, dateFrom };
 }

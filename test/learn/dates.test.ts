@@ -150,3 +150,10 @@ test('no date of a random file is read as another day', async () => {
     { numRuns: 150, seed: 11 },
   );
 });
+
+test('rows with the date of a clock that was never set do not tell when the run was', async () => {
+  const rows = [0, 1, 2].map((n) => `1970-01-01 00:00:0${n},${n},1`).join('\n');
+  const source = { path: 'a.csv', name: 'a.csv', content: Buffer.from(`Date: 2025-08-28\n\ntime,n,m\n${rows}\n`) };
+  const { firstRow, mapping } = await measureFile(openFile(source, withDefaults({})));
+  expect([firstRow, mapping.facts?.['date'] ?? 'Date']).toEqual([undefined, 'Date']);
+});

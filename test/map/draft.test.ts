@@ -61,6 +61,7 @@ describe('the title', () => {
         expect(graphemes(title)).toBeLessThanOrEqual(255);
         expect(title).toMatch(/^[^\p{Cc}\p{Cs}]+$/u);
       }),
+      { numRuns: 30 },
     );
   });
 });
@@ -206,6 +207,12 @@ describe('the date', () => {
     expect(dateOf({ record: dated('2026-03-05') })).toBe('2026-03-05 fact');
     const message = errorOf({ record: dated('2026-03-06') });
     expect(message).toContain('the date 2026-03-06 is more than one day after the file was modified (2026-03-04)');
+  });
+
+  test('is not that of a clock that was never set', () => {
+    for (const day of ['1970-01-01', '1980-01-01', '1904-01-01'])
+      expect(errorOf({ record: dated(day) })).toContain(`the date ${day} is that of a clock that was never set`);
+    expect(dateOf({ record: dated('1980-01-02') })).toBe('1980-01-02 fact');
   });
 
   test('is always a real day or an error', () => {

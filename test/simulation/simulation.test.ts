@@ -11,7 +11,7 @@ import type { Content } from './world.js';
  * with raw files, for every seed instead of every fourth.
  * LABFEED_EVENTS=poison,gaps: exactly these events of `events.ts` happen, in every history.
  */
-const DEFAULT_SEEDS = process.env['LABFEED_SLOW'] ? '1-10000' : '1-60';
+const DEFAULT_SEEDS = process.env['LABFEED_SLOW'] ? '1-10000' : '1-30';
 const [from, to] = seeds(process.env['LABFEED_SEED'] ?? process.env['LABFEED_SEEDS'] ?? DEFAULT_SEEDS);
 const wanted = process.env['LABFEED_REDO'];
 const trace = process.env['LABFEED_TRACE'] ? (line: string) => console.log(line) : undefined;
