@@ -15,7 +15,7 @@ function openDatabase(): ReusableDatabase {
 
 /** LABFEED_SEED=n repeats one series of histories, LABFEED_RUNS=n sets its length. */
 const SEED = process.env['LABFEED_SEED'] ? { seed: Number(process.env['LABFEED_SEED']) } : {};
-const RUNS = Number(process.env['LABFEED_RUNS'] ?? 200);
+const RUNS = Number(process.env['LABFEED_RUNS'] ?? 120);
 
 /** What the notebook must hold for these runs. */
 const wanted = (runs: readonly { title: string; comments: number }[]) =>
