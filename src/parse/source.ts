@@ -202,7 +202,7 @@ export async function knownEncoding(chunks: Chunks, encoding: string, refuse: Re
   }
   if (isPlain || (isUtf8 && isValidUtf8(utf8))) return 'utf-8';
   const sample = Buffer.concat(strange);
-  // The bytes are no text at all; whoever decodes them says so.
+  // The bytes are not text; decoding reports that.
   if (sample.includes(0)) return 'windows-1252';
   const { encoding: found, possible } = detectEncoding(sample);
   if (found !== undefined) return found;
