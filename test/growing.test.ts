@@ -613,6 +613,9 @@ test('lines that come while a run is ignored are filed once it is retried after 
   scene.append(at(7));
   await scene.look();
   expect(await outbox.claim(Number.MAX_SAFE_INTEGER, 1)).toEqual([]);
+  expect(await requests.decide({ kind: 'ignore', run, undo: true }, gone)).toMatchObject({
+    answer: { done: false, text: expect.stringMatching(/cannot be put back; to file it: labfeed retry/) },
+  });
   expect(await requests.decide({ kind: 'retry', run }, gone)).toMatchObject({ answer: { done: true } });
   expect(values(await scene.comments(run))).toEqual([1, 2, 3, 4, 5, 6, 7]);
   await scene.deliver();

@@ -239,8 +239,7 @@ interface OldFile {
 /**
  * Within a commit. The raw files of the next version take the places of those with the same name, and the others are
  * deleted once the run is done. A run's only file may have been renamed. A file that may have been sent is looked for
- * first. `lost`: the content of the version
- * before, if the journal does not know what is attached.
+ * first. `lost`: the content of the version before, if the journal does not know what is attached.
  */
 export function replaceAttachments(
   db: Connection,

@@ -340,8 +340,9 @@ function remap(run: RunRow, { source: { path } }: Facts): Decision {
 
 function refuseIgnore(run: RunRow, _: Facts, { undo }: RequestOf<'ignore'>): string | undefined {
   if (undo) {
-    // Lines that were added meanwhile were set aside with it.
-    if (run.generation != null) return `${nameOf(run)} belongs to a file that keeps growing, so it cannot be put back`;
+    // It may have new lines, which `retry` files.
+    if (run.generation != null)
+      return `${nameOf(run)} belongs to a file that keeps growing, so it cannot be put back; to file it: labfeed retry ${run.id}`;
     // Without a failure, labfeed itself has set it aside: another run has its file.
     return run.parked === 'ignored' && run.failure !== null && run.refiledAs === null && !isErased(run)
       ? undefined

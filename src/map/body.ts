@@ -154,7 +154,10 @@ function renderLimited(
   };
 }
 
-/** Without empty facts, facts that are repeated with the same value, and labfeed's own `date` where another fact, two facts or the name of the file show it. */
+/**
+ * Without empty facts, facts that are repeated with the same value, and labfeed's own `date` where another fact, two facts
+ * or the name of the file show it.
+ */
 function factsToShow(meta: FileRecord['meta'], fileName: string): FileRecord['meta'] {
   const date = meta.get('date')?.text ?? '';
   const texts = [fileName, ...[...meta].flatMap(([name, { text }]) => (name === 'date' ? [] : text))];
