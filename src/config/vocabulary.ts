@@ -51,7 +51,9 @@ export const tableSchema = z
     after: line().optional().describe('The table starts below the first line that matches. Default: at the top.'),
     every: line()
       .optional()
-      .describe('Each line that matches starts a block of the table. Its named groups become columns.'),
+      .describe(
+        'Each line that matches starts a block of the table. Its named groups become columns. In a list, each pattern starts blocks within those of the patterns before it.',
+      ),
     until: line().prefault('blank').describe('The first line after the table.'),
     header: line()
       .prefault('first')

@@ -51,11 +51,15 @@ export function findDateFormats(pools: readonly DatePool[], evidence: DateEviden
   for (let round = 0; round < 3; round++) {
     const days = new Set([...evidence.days, ...daysInPath(evidence.source.path), ...settling.flatMap(sureDays)]);
     for (const pool of settling) pool.left = only(pool.left, ({ isos }) => isos.some((iso) => days.has(dayOf(iso))));
-    const orders = new Set(
-      settling.flatMap(({ left: [first, ...others] }) => (first && others.length === 0 ? [orderOf(first.format)] : [])),
+    const known = settling.flatMap(({ texts, left: [first, ...others] }) =>
+      first && others.length === 0 ? [{ order: orderOf(first.format), padding: paddingOf(texts) }] : [],
     );
-    // A file writes all dates alike.
-    for (const pool of settling) pool.left = only(pool.left, ({ format }) => orders.has(orderOf(format)));
+    // A file writes all dates alike. `12/3/2022` is not written like `27/06/2019`, so it may come from another program.
+    for (const pool of settling) {
+      const padding = paddingOf(pool.texts);
+      const alike = known.filter((each) => !padding || !each.padding || padding === each.padding);
+      pool.left = only(pool.left, ({ format }) => alike.some(({ order }) => order === orderOf(format)));
+    }
   }
   const isSettled = ({ left }: Settling) => left.length === 1;
   const sure = new Set(settling.filter(isSettled).map(({ left }) => left[0]?.format ?? ''));
@@ -77,6 +81,12 @@ export function findDateFormats(pools: readonly DatePool[], evidence: DateEviden
 function only(found: readonly Candidate[], passes: (candidate: Candidate) => boolean): readonly Candidate[] {
   const passing = found.length > 1 ? found.filter(passes) : found;
   return passing.length === 1 ? passing : found;
+}
+
+/** Undefined if all days and months have two digits and none starts with a zero. */
+function paddingOf(texts: readonly string[]): 'zeros' | 'none' | undefined {
+  if (texts.some((text) => /(?:^|\D)0\d[/.-]/.test(text))) return 'zeros';
+  return texts.some((text) => /(?:^|[^\d:])\d[/.-]/.test(text)) ? 'none' : undefined;
 }
 
 const dayOf = (iso: string): string => iso.slice(0, 10);
@@ -103,10 +113,10 @@ function findClash(settled: readonly Settling[]): ReadonlySet<string> {
   return clashing;
 }
 
-/** Of these, a date may be later than the file. */
+/** Names of dates that may be later than the file. */
 const LATER = /expir|due|valid|next|until|verfall|ablauf|gültig|期限|有效/i;
 const DAY_MS = 86_400_000;
-/** An instrument that writes its file at once. A file that was copied is hardly ever copied at such a moment. */
+/** Most instruments write the file right after the run. A later copy is rarely made within this time. */
 const PROMPT_MS = 15 * 60_000;
 const CLOCKS_MS = 60_000;
 
@@ -183,6 +193,8 @@ const orderOf = (format: string): string =>
     .map((part) => part[0])
     .join('') ?? format;
 
+/** All days have one of these: `2024…`, ` 2024`. */
+const YEAR = /(?:19|20)\d\d|[-/. ]\d{4}/;
 const YEAR_FIRST = /(?<!\d)((?:19|20)\d\d)([-_./]?)(\d\d)\2(\d\d)(?!\d)/g;
 const SHORT_YEAR_FIRST = /(?<!\d)(\d\d)([-_]?)(\d\d)\2(\d\d)(?!\d)/g;
 const WITH_MONTH =
@@ -190,7 +202,7 @@ const WITH_MONTH =
 
 /** The days that a text contains in an unambiguous form. */
 export function daysIn(text: string): string[] {
-  if (text.length > 1000) return [];
+  if (text.length > 1000 || !YEAR.test(text)) return [];
   const numeric = [...text.matchAll(YEAR_FIRST)].map(([, year = '', , month = '', day = '']) => [year, month, day]);
   const named = [...text.matchAll(WITH_MONTH)].flatMap(([date]) => dateCandidates(date).map(({ iso }) => dayOf(iso)));
   return [...numeric.filter(isCalendarDay).map((parts) => parts.join('-')), ...named];

@@ -4,9 +4,10 @@ import { isBlank, type Line } from '../parse/lines.js';
 import type { Source } from '../parse/source.js';
 import { readIso } from '../parse/values/date.js';
 import { dateCandidates } from '../parse/values/date-candidates.js';
-import { isUnsetDay } from '../text.js';
+import { escapeRegex, isUnsetDay } from '../text.js';
 import { type DatePool, daysIn, findDateFormats, type OpenDate } from './date-order.js';
-import { escapeRegex, mapTables, type TableMapping } from './describe.js';
+import { DATE_NAME, type DatePlaces, type DateRole, roleOf, roleOfPath } from './date-roles.js';
+import { mapTables, type TableMapping } from './describe.js';
 import type { FinderMapping } from './facts.js';
 
 /** Which values of a file are dates, how they are written, and which of them is the date of the run. */
@@ -25,6 +26,8 @@ export interface FoundDates {
   readonly firstRow?: { readonly table: string; readonly column: string; readonly joined?: string } | undefined;
   /** By table: columns of day and time that belong together. */
   readonly columns: ReadonlyMap<string, readonly [day: string, time: string]>;
+  /** A date that is not that of the run, or may not be: `Exported: 2026-02-01`. */
+  readonly other?: string | undefined;
 }
 
 /**
@@ -38,12 +41,13 @@ export function settleDates(found: FoundDates, source: Pick<Source, 'name' | 'pa
   const isUnusable = isOpen(found.inLine?.text) && !found.inLine?.isOfRun;
   const inLine = isUnusable ? undefined : found.inLine;
   const hasDate = found.fact !== undefined || found.firstRow !== undefined || isDated;
-  const other = hasDate ? undefined : inLine ? { ...inLine, formats: [] } : findNameDate(source.name);
-  const formats = [...sure, ...(other?.formats ?? [])];
+  const elsewhere = hasDate ? undefined : inLine ? { ...inLine, formats: [] } : findNameDate(source.name);
+  const formats = [...sure, ...(elsewhere?.formats ?? [])];
   return {
+    undated: hasDate || elsewhere ? undefined : found.other,
     settle(mapping: ParseMapping): ParseMapping {
-      const meta = [...[mapping.meta ?? []].flat(), ...(other ? [other.finder] : [])];
-      return describeDates(found, formats, other ? { ...mapping, meta } : mapping);
+      const meta = [...[mapping.meta ?? []].flat(), ...(elsewhere ? [elsewhere.finder] : [])];
+      return describeDates(found, formats, elsewhere ? { ...mapping, meta } : mapping);
     },
     firstRow: isDated ? undefined : found.firstRow,
     doubts: [
@@ -66,7 +70,7 @@ function distinctFormats(open: readonly OpenDate[]): OpenDate[] {
 function dateDoubt({ text, formats, isSameDay }: OpenDate, sure: readonly string[]): string {
   const line = (format: string) => `dates: { format: ${JSON.stringify(sure.length > 0 ? [...sure, format] : format)} }`;
   const problem = isSameDay
-    ? `the order of day and month in ${text} is not known, so other runs will be quarantined`
+    ? `${text} does not show the order of day and month, so runs with ambiguous dates will be quarantined`
     : `${text} is ambiguous, so runs with such dates are quarantined`;
   return `${problem}. Write one of these under parse: ${formats.map(line).join(' or ')}`;
 }
@@ -79,13 +83,14 @@ const hasTime = (text: string): boolean => /\d:\d\d/.test(text);
 /** Version and serial numbers can look like dates: `3.12.08`. */
 const NUMBER_NAME = /version|serial|firmware|software|release|number|\bno\b|\bid\b/i;
 
-/** `texts`: the rest of the file, which may show the order of day and month. */
+/** `texts`: the rest of the file, which may show the order of day and month. `places`: of a file of lines. */
 export function findDates(
   { meta, tables }: Pick<FileRecord, 'meta' | 'tables'>,
   texts: readonly string[] = [],
+  places?: DatePlaces,
 ): FoundDates {
   const facts = [...meta]
-    .map(([name, { text }]) => ({ name, text: text.trim() }))
+    .map(([name, { text }]): NamedText => ({ name, text: text.trim(), role: roleOfFact(name, text.trim(), places) }))
     .filter(({ name, text }) => hasTime(text) || !NUMBER_NAME.test(name));
   const pools: DatePool[] = facts.filter(({ text }) => isDate(text)).map(({ name, text }) => ({ name, texts: [text] }));
   const columns = new Map<string, readonly [string, string]>();
@@ -103,7 +108,7 @@ export function findDates(
         columns.set(table.name, [day, time]);
       }
       const hasRow = table.rows[0]?.[n]?.text.trim() === days[0];
-      if (hasRow) rows.push({ table: table.name, name: day, text: days[0] ?? '' });
+      if (hasRow) rows.push({ table: table.name, name: day, text: days[0] ?? '', role: roleOf(day) });
     }
   }
   const compact = compactFact(facts);
@@ -115,11 +120,32 @@ export function findDates(
   // Rows of a tree keep day and time apart.
   const firstRow = row && { ...row, ...(pair?.[0] === row.column && { joined: pair.join(' ') }) };
   // Rows have the time of the measurement; a fact may have that of the export, unless its name tells otherwise.
-  const isOfRun = fact?.some((name) => RUN_WORDS.test(name) && !OTHER_WORDS.test(name)) ?? false;
+  const isOfRun = facts.some(({ name, role }) => role === 'run' && fact?.includes(name));
   if (firstRow && !isOfRun) return { ...found, fact: undefined, firstRow };
   if (fact && fact.length > 1 && fact !== compact.fact)
     pools.push({ name: fact[0] ?? '', texts: [fact.map((name) => meta.get(name)?.text ?? '').join(' ')] });
-  return { ...found, fact, ...(fact === compact.fact && { format: compact.format }) };
+  const other = fact ? undefined : facts.find(({ text }) => isDate(text) && !isUnsetText(text));
+  return {
+    ...found,
+    fact,
+    ...(fact === compact.fact && { format: compact.format }),
+    ...(other && { other: `${other.name}: ${other.text}` }),
+  };
+}
+
+/** By its name, and by what is around it in the file. */
+function roleOfFact(name: string, text: string, places: DatePlaces | undefined): DateRole {
+  if (name.startsWith('/')) return roleOfPath(name);
+  if (!places || !isDate(text)) return roleOf(name);
+  const [, line] = /^[A-Z]{1,2}(\d+)$/.exec(name) ?? [];
+  // A fact without a name: the words beside it are its name.
+  if (line !== undefined) return places.roleBeside(Number(line), text);
+  const [, base = name, time = '1'] = /^(.*?) \((\d+)\)$/.exec(name) ?? [];
+  const found = places.linesWith(base, text);
+  const n = found[Math.min(Number(time), found.length) - 1];
+  const role = n === undefined ? roleOf(base) : places.roleAt(n, base, text);
+  // Below the readings, a date without a purpose can be that of a print, so one above them is preferred.
+  return role === 'plain' && n !== undefined && places.isBelow(n) ? 'end' : role;
 }
 
 /** A column that tells when each row was measured. */
@@ -132,11 +158,14 @@ function firstRowDate(
   const [best] = rows
     .filter(
       (row) =>
-        !OTHER_WORDS.test(row.name) &&
+        row.role !== 'other' &&
+        row.role !== 'end' &&
+        // Beside other tables, the table of an audit trail or of calibrations is not the readings.
+        (tables.length === 1 || roleOf(row.table) !== 'other') &&
         !isUnsetText(row.text) &&
-        (DATE_NAME.test(row.name) || RUN_WORDS.test(row.name) || isFirst(row)),
+        (row.role !== 'unknown' || isFirst(row)),
     )
-    .toSorted((a, b) => runDateScore(b) - runDateScore(a));
+    .toSorted((a, b) => RANK[b.role] - RANK[a.role]);
   return best && { table: best.table, column: best.name };
 }
 
@@ -153,13 +182,19 @@ const textsOf = ({ rows }: Table, column: number): string[] =>
 interface NamedText {
   readonly name: string;
   readonly text: string;
+  readonly role: DateRole;
 }
+
+/** How likely a date is to be that of the run; 0: not at all. */
+const RANK: Readonly<Record<DateRole, number>> = { run: 4, plain: 3, end: 2, unknown: 1, other: 0 };
 
 /** Only their names show that `20231120`, `163016` and `1700497816` are not numbers. */
 function compactFact(facts: readonly NamedText[]): { fact?: readonly string[]; format?: string } {
-  const isOfRun = ({ name }: NamedText) =>
-    DATE_NAME.test(name) && !OTHER_WORDS.test(name) && !/elapsed|duration|up ?time/i.test(name);
-  const day = facts.find(({ name, text }) => DAY_NAME.test(name) && /^(19|20)\d\d[01]\d[0-3]\d(\d{6})?$/.test(text));
+  const isOfRun = ({ name, role }: NamedText) =>
+    DATE_NAME.test(name) && role !== 'other' && !/elapsed|duration|up ?time/i.test(name);
+  const day = facts.find(
+    (each) => isOfRun(each) && DAY_NAME.test(each.name) && /^(19|20)\d\d[01]\d[0-3]\d(\d{6})?$/.test(each.text),
+  );
   if (day?.text.length === 14) return { fact: [day.name], format: 'yyyyMMddHHmmss' };
   if (day) {
     const time = facts.find(({ name, text }) => TIME_NAME.test(name) && /^[0-2]\d[0-5]\d[0-5]\d$/.test(text));
@@ -172,13 +207,19 @@ function compactFact(facts: readonly NamedText[]): { fact?: readonly string[]; f
 
 const isUnsetText = (text: string): boolean => isUnsetDay(readIso(text) ?? dateCandidates(text)[0]?.iso ?? '');
 
-/** The fact that most likely is the date of the run, together with its time if that is another fact. */
+/**
+ * The fact that most likely is the date of the run, together with its time if that is another fact. None if two dates
+ * of the same name are different days.
+ */
 function dateFact(facts: readonly NamedText[]): string[] | undefined {
-  const [best] = facts
-    .filter(({ text }) => isDate(text) && !isUnsetText(text))
-    .map((fact, n) => ({ ...fact, score: runDateScore(fact) - n / 100 }))
-    .sort((a, b) => b.score - a.score);
-  if (!best || UNRELATED.test(best.name)) return undefined;
+  const dated = facts.filter(({ text, role }) => RANK[role] > 0 && isDate(text) && !isUnsetText(text));
+  const [best] = dated.toSorted((a, b) => RANK[b.role] - RANK[a.role]);
+  // A name that says nothing about dates: a batch can be called 2026-01-05.
+  if (!best || (best.role === 'unknown' && !hasTime(best.text))) return undefined;
+  const dayOf = (text: string) => (readIso(text) ?? dateCandidates(text)[0]?.iso ?? '').slice(0, 10);
+  const isRival = ({ name, text, role }: NamedText) =>
+    role === best.role && name.startsWith(`${best.name} (`) && dayOf(text) !== dayOf(best.text);
+  if (dated.some(isRival)) return undefined;
   if (hasTime(best.text)) return [best.name];
   const times = facts.filter(({ name, text }) => isTime(text) && TIME_NAME.test(name));
   const rest = best.name.replace(DAY_NAME, '').toLowerCase();
@@ -189,32 +230,8 @@ function dateFact(facts: readonly NamedText[]): string[] | undefined {
   return time ? [best.name, time.name] : [best.name];
 }
 
-const RUN_WORDS =
-  /acqui|acq\b|measur|collect|start|run|scan|test|record|analy[sz]|sampl|begin|inject|read|mess|aufnahme|mesur|médic|medic|misur|meting|mätning|測定|分析|开始|開始|测量|测试|采集/i;
-/** Of a report, a calibration or a file, not of the run. */
-const OTHER_WORDS =
-  /report|print|export|output|convert|calib|expir|version|valid|saved|modif|creat|generat|end|stop|finish|complet|software|due|install|manufact|birth|upload|download|druck|kalibr|erstell|verfall|imprim|étalon|impres|stamp[ae]\b|utskri|印刷|打印|出力|导出|校正|校准|作成/i;
-const DATE_NAME =
-  /date|datum|fecha|data\b|time|zeit|uhr|heure|hora|\bora\b|tijd|\btid\b|stamp|日付|日時|日期|时间|時刻|時間/i;
 const TIME_NAME = /time|zeit|heure|hora|\bora\b|tijd|\btid\b|时间|時刻|時間/i;
 const DAY_NAME = /date|datum|fecha|\bdata\b|日付|日期/i;
-/** Not even without another date is this the date of a run. */
-const UNRELATED = /calib|kalibr|expir|verfall|valid|version|\bdue\b|install|manufact|birth|method/i;
-
-/** How likely a date is to be that of the run. */
-function runDateScore({ name, text }: NamedText): number {
-  // The last part of a path in a tree is the name; the whole path tells what the date is about.
-  const last = name.startsWith('/') ? name.slice(name.lastIndexOf('/') + 1) : name;
-  const isOther = OTHER_WORDS.test(name);
-  return (
-    (/^(date|datetime|date\/time|timestamp|datum|fecha|data|日付|日時|日期)$/i.test(last) && !isOther ? 4 : 0) +
-    (DATE_NAME.test(last) ? 2 : 0) +
-    (RUN_WORDS.test(name) ? 2 : 0) -
-    (isOther ? 3 : 0) +
-    (hasTime(text) ? 1 : 0)
-  );
-}
-
 function describeDates(
   { fact, format, columns }: FoundDates,
   formats: readonly string[],
@@ -241,7 +258,7 @@ function describeDates(
 interface LineDate {
   readonly finder: FinderMapping;
   readonly text: string;
-  /** False if the words before it suggest the date of a print or an export. */
+  /** False if the words around it say nothing about the run. */
   readonly isOfRun: boolean;
 }
 
@@ -267,28 +284,41 @@ const MAX_LINE_LENGTH = 300;
 /** Each is verified against all lines. */
 const MAX_HITS = 20;
 
-/** The date that most likely is that of the run, in lines outside tables. */
-export function findLineDate(lines: readonly Line[]): LineDate | undefined {
+/**
+ * The date that most likely is that of the run, in lines outside tables. `other`: a date that is not. `facts`: their
+ * texts, of which none is the date.
+ */
+export function findLineDate(
+  lines: readonly Line[],
+  places: DatePlaces,
+  facts: ReadonlySet<string>,
+): { readonly inLine?: LineDate; readonly other?: string | undefined } {
   const searched = lines.filter((line) => !isBlank(line) && line.text.length <= MAX_LINE_LENGTH).slice(0, MAX_LINES);
-  const hits = searched.flatMap(dateIn).sort((a, b) => b.score - a.score);
-  for (const { before, text, score } of hits.slice(0, MAX_HITS)) {
+  const hits = searched.flatMap((line) => dateIn(line, places)).filter(({ text }) => !facts.has(text));
+  const likely = hits.filter(({ role }) => RANK[role] > 0).toSorted((a, b) => RANK[b.role] - RANK[a.role]);
+  for (const { before, text, role } of likely.slice(0, MAX_HITS)) {
     const pattern = patternFor(before, text);
     const first = searched.map((line) => new RegExp(pattern).exec(line.text)).find((found) => found !== null);
-    if (first?.groups?.['date'] === text) return { finder: { match: `/${pattern}/` }, text, isOfRun: score > 0 };
+    if (first?.groups?.['date'] !== text) continue;
+    return { inLine: { finder: { match: `/${pattern}/` }, text, isOfRun: role === 'run' } };
   }
-  return undefined;
+  const [other] = hits.filter(({ role }) => role === 'other');
+  return { other: other && `${other.before.trim()} ${other.text}`.trim() };
 }
 
-/** The most likely date in a line, and the text before it. */
-function dateIn({ text }: Line): { before: string; text: string; score: number }[] {
+/** The first date in a line, and the text before it. */
+function dateIn(
+  { number, text }: Line,
+  places: DatePlaces,
+): { readonly before: string; readonly text: string; readonly role: DateRole }[] {
   for (const pattern of [DAY_AND_TIME, TIME_AND_DAY, STAMP, DAY_ALONE]) {
     const found = pattern.exec(text);
-    if (!found || dateCandidates(found[0]).length === 0) continue;
+    if (!found || dateCandidates(found[0]).length === 0 || isUnsetText(found[0])) continue;
     const before = text.slice(0, found.index);
-    if (UNRELATED.test(before)) return [];
-    const score = runDateScore({ name: before, text: found[0] });
-    if (pattern === DAY_ALONE && (NUMBER_NAME.test(before) || score <= 0)) return [];
-    return [{ before, text: found[0], score }];
+    const role = places.roleBeside(number, found[0]);
+    const isVague = role === 'unknown' || !/\p{L}/u.test(before);
+    if (pattern === DAY_ALONE && (NUMBER_NAME.test(before) || isVague)) return [];
+    return [{ before, text: found[0], role }];
   }
   return [];
 }

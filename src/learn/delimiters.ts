@@ -1,8 +1,9 @@
 import type { SplitWord } from '../config/grammar.js';
 import { chooseDelimiter, compileSplit, lineFormat, splitAll, splitLine } from '../parse/cells.js';
 import { isBlank, isRule, type Line, type TimeSlice } from '../parse/lines.js';
+import { countColumns } from './header.js';
 import { isMeasure, kindsOf, mergeKinds } from './kinds.js';
-import { countColumns, type FoundTable, findLayout, type Layout, type LongRow } from './layout.js';
+import { type FoundRows, type FoundTable, findLayout, type Layout, type LongRow } from './layout.js';
 
 /** Which delimiter splits a file, judged by the tables that it yields. */
 
@@ -23,8 +24,12 @@ export async function splitText(texts: readonly string[], slice: TimeSlice): Pro
   const usual = typeof chosen.delimiter === 'string' ? chosen.delimiter : undefined;
   const trySplit = async (delimiter: string | undefined): Promise<Split> => {
     const lines = await splitAll(texts, lineFormat(delimiter, '"'), chosen.from);
-    return { delimiter, lines, layout: await findLayout(lines, slice) };
+    return { delimiter, lines, layout: await findLayout(lines, slice, characterOf(delimiter)) };
   };
+  // Blanks hide the empty cells at the start of a line, which show the level of rows within rows.
+  const isIndented = isBlanks(usual) && texts.some((text) => text.startsWith('\t'));
+  const tabbed = isIndented ? await trySplit('tab') : undefined;
+  if (tabbed?.layout.tables.some((table) => table.kind === 'rows' && table.described)) return tabbed;
   let best = await trySplit(usual);
   const isDeclared = chosen.from > 1;
   if (isDeclared || unused(best) === 0) return best;
@@ -61,20 +66,28 @@ async function separateByPosition(split: Split, slice: TimeSlice): Promise<Split
     if (again?.to === table.to && at) {
       tables.push({ ...again, delimiter: { at } });
       lines = lines.map((line, n) => (isOutside(n, [table]) ? line : (own[n] ?? line)));
-    } else if (shifted) long ??= shifted;
+    } else if (table.kind === 'rows' && hasTooManyNames(table)) tables.push(withoutNames(table));
+    else if (shifted) long ??= shifted;
     else tables.push(table);
   }
   return { delimiter, lines, layout: { ...layout, tables, long } };
 }
 
+/** The delimiter, if it is a fixed text. */
+export const characterOf = (delimiter: string | undefined): string | undefined =>
+  delimiter === undefined ? undefined : compileSplit(delimiter).text;
+
 const isBlanks = (delimiter: SplitWord | undefined): boolean =>
   typeof delimiter === 'string' && compileSplit(delimiter).text === undefined;
 
-/** A row with fewer cells than the header, some of which do not fit their columns. */
+/** A row with fewer cells than the header, some of which do not fit their columns; any row if no row has as many. */
 function findShifted(table: FoundTable, lines: readonly Line[]): LongRow | undefined {
-  if (table.kind !== 'rows' || table.header.names.length !== 1) return undefined;
+  if (table.kind !== 'rows') return undefined;
   const { body, header } = table;
   const columns = header.names[0]?.cells.length ?? 0;
+  const first = lines[body.from];
+  if (first && hasTooManyNames(table)) return { at: body.from, line: first, columns, body };
+  if (header.names.length !== 1) return undefined;
   for (let at = body.from; at < table.to; at++) {
     const line = lines[at];
     if (!line || isBlank(line) || line.cells.length >= columns || isRule(line)) continue;
@@ -83,9 +96,19 @@ function findShifted(table: FoundTable, lines: readonly Line[]): LongRow | undef
   return undefined;
 }
 
+/** Whether names contain blanks, such as `% max.` above one column: then names cannot be assigned to columns. */
+const hasTooManyNames = ({ header, body }: FoundRows): boolean =>
+  header.names.some(({ cells }) => cells.length > body.kinds.length);
+
+const withoutNames = (table: FoundRows): FoundRows => ({
+  ...table,
+  from: table.body.from,
+  header: { from: table.body.from, rows: 0, units: 'inHeader', names: [], skip: [], properties: [] },
+});
+
 /**
- * The middles of the gaps between columns, from 1, if there is one before each name of the header but the first. Values
- * of other files may be longer, to the left or to the right.
+ * The middles of the gaps between columns, from 1, if they separate as many columns as the header names, or as the rows
+ * have if names contain blanks. Values of other files may be longer, to the left or to the right.
  */
 function positionsOf(table: FoundTable, lines: readonly Line[]): number[] | undefined {
   const texts = lines.slice(table.from, table.to).filter((line) => !isBlank(line) && !isRule(line));
@@ -99,8 +122,10 @@ function positionsOf(table: FoundTable, lines: readonly Line[]): number[] | unde
     if (n > last + 1) starts.push(Math.ceil((last + 1 + n) / 2) + 1);
     last = n;
   }
-  const columns = table.kind === 'rows' ? (table.header.names[0]?.cells.length ?? 0) : 0;
-  return starts.length + 1 === columns ? starts : undefined;
+  if (table.kind !== 'rows') return undefined;
+  const columns = Math.min(table.body.kinds.length, ...table.header.names.map(({ cells }) => cells.length));
+  const named = table.header.names.length === 1 ? (table.header.names[0]?.cells.length ?? 0) : columns;
+  return [columns, named].includes(starts.length + 1) ? starts : undefined;
 }
 
 /** Whether the delimiter found before separates the names of facts from their values. */

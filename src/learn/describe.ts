@@ -3,6 +3,9 @@ import type { ParseMapping } from '../config/vocabulary.js';
 import { areWells } from '../map/plates.js';
 import type { FileRecord } from '../model.js';
 import { isBlank, isRule, type Line } from '../parse/lines.js';
+import { bareUnit, isUnit } from '../parse/values/unit.js';
+import { escapeRegex } from '../text.js';
+import { type Aside, setAside } from './aside.js';
 import { kindsOf, mergeKinds } from './kinds.js';
 import type { FoundPlate, FoundRows, FoundTable } from './layout.js';
 
@@ -38,6 +41,8 @@ interface Group<T extends FoundTable = FoundTable> {
 export interface DescribedTable {
   readonly group: Group;
   readonly table: TableMapping;
+  /** If its lines are within another table. */
+  readonly name?: string;
 }
 
 /** Tables that no mapping can express are left out. */
@@ -48,10 +53,24 @@ export const describeTables = (found: readonly FoundTable[], file: DescribedFile
 function describeGroup(group: Group, file: DescribedFile): DescribedTable[] {
   const table = isPlates(group) ? describePlates(group, file) : isRows(group) ? describeRows(group, file) : undefined;
   const delimiter = group.parts[0]?.delimiter;
-  if (table) return [{ group, table: delimiter === undefined ? table : { ...table, delimiter } }];
+  if (table) return withAsides(group, delimiter === undefined ? table : { ...table, delimiter }, file);
   if (group.parts.length === 1) return [];
   return group.parts.flatMap((part, n) => describeGroup({ parts: [part], titles: [group.titles[n]] }, file));
 }
+
+/** The table, and tables of the lines among its rows that are not readings. */
+function withAsides(group: Group, table: TableMapping, { raw }: DescribedFile): DescribedTable[] {
+  const rows = group.parts.filter((part) => part.kind === 'rows');
+  const asides = rows.flatMap((part) => part.asides ?? []);
+  const set = setAside(table, joinAsides(asides), (rows[0]?.header.names ?? []).map(raw));
+  return [{ group, table: set.table }, ...set.others.map((other) => ({ group, ...other }))];
+}
+
+const joinAsides = (asides: readonly Aside[]): Aside[] =>
+  [...new Set(asides.map(({ name }) => name))].map((name) => ({
+    name,
+    lines: asides.filter((aside) => aside.name === name).flatMap(({ lines }) => lines),
+  }));
 
 const isPlates = (group: Group): group is Group<FoundPlate> => group.parts[0]?.kind === 'plate';
 const isRows = (group: Group): group is Group<FoundRows> => group.parts[0]?.kind === 'rows';
@@ -96,13 +115,14 @@ function describeRows(group: Group<FoundRows>, file: DescribedFile): TableMappin
   const [first] = group.parts;
   const last = group.parts.at(-1);
   if (!first || !last) return undefined;
+  if (first.described) return first.described.mapping;
   const { header, body } = first;
   const end = describeEnd(last, file.lines);
   const breaks = breaksBetween(group, file.lines);
   const until = breaks.length === 0 ? end : [...new Set([end ?? 'blank', ...breaks])];
   const common = {
     ...(header.rows > 1 && { headerRows: header.rows }),
-    ...(header.units !== 'inHeader' && { units: header.units }),
+    ...(header.units === 'inHeader' ? unitColumn(first, file.lines) : { units: header.units }),
     ...(until !== undefined && { until }),
     ...unpivotWells(first),
   };
@@ -197,6 +217,24 @@ function locateEnd(next: Line, lines: readonly Line[], from: number, to: number)
   const startsRow = (start: string) => lines.slice(from, to).some((line) => line.text.trimStart().startsWith(start));
   const isUsable = (start: string) => /\p{L}/u.test(start) && !isKeyword(start) && !startsRow(start);
   return [word, text].find(isUsable) ?? next.number;
+}
+
+/** More rows would add nothing. */
+const MAX_UNIT_ROWS = 200;
+
+/** The first column that is named after units, has nothing else, and stands to the right of a column of numbers. */
+function unitColumn({ header, body }: FoundRows, lines: readonly Line[]): TableMapping {
+  const [names, ...others] = header.names;
+  if (!names || others.length > 0) return {};
+  const rows = lines.slice(body.from, Math.min(body.to, body.from + MAX_UNIT_ROWS));
+  const column = names.cells.find((name, n) => {
+    if (!/(?:^|[ _.])(?:units?|einheit)$/i.test(name) || body.kinds[n - 1] !== 'number') return false;
+    const units = rows.map(({ cells }) => bareUnit(cells[n])).filter((unit) => unit !== undefined);
+    return units.length > 0 && units.every(isUnit);
+  });
+  return column === undefined || names.cells.indexOf(column) < names.cells.lastIndexOf(column)
+    ? {}
+    : { units: { column } };
 }
 
 const WELL = /^[A-P]\d{1,2}$/;
@@ -298,8 +336,6 @@ function commonStart(texts: readonly string[]): string {
   return first.slice(0, length).replace(/[\p{L}\p{N}]+$/u, '');
 }
 
-export const escapeRegex = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&').replace(/\t/g, '\\t');
-
 /** Parts of names in the languages that instruments use. */
 const NUMBER =
   '(?:id|code|name|nom|nombre|nome|label|title|bezeichnung|barcode|no\\.?|nr\\.?|number|nummer|名称?|番号|编号)';
@@ -345,7 +381,7 @@ const PLACEHOLDER =
 
 const isMeaningful = (text: string): boolean => /[\p{L}\p{N}]/u.test(text) && !PLACEHOLDER.test(text.trim());
 
-/** The facts that all files have, with a value that a person chose. */
+/** The facts that all files have, with a value that is not a placeholder. */
 function usableFacts(records: readonly FileRecord[]): string[] {
   const isInAll = (name: string) => records.every(({ meta }) => isMeaningful(meta.get(name)?.text ?? ''));
   // Liquid cannot escape a quote or a closing brace in a name.

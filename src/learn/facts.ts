@@ -36,6 +36,8 @@ interface Reading {
   readonly empty: number;
   /** How many pairs are none, because the line was split in the wrong place. */
   readonly junk: number;
+  /** Whether cells of the line are no pair. They are lost, or cut off from the value before them. */
+  readonly hasLost: boolean;
 }
 
 type Measured = ReturnType<typeof measureCandidate>;
@@ -46,6 +48,7 @@ type Measured = ReturnType<typeof measureCandidate>;
  */
 export function findPairs(lines: readonly Line[], delimiter: string | undefined) {
   const filled = lines.filter((line) => line.text.length <= MAX_LINE && !isBlank(line) && !isRule(line));
+  if (filled.length === 0) return { finders: [], separators: [], read: new Set<Line>() };
   const seen = filled.length <= MAX_SEEN ? filled : [...filled.slice(0, MAX_SEEN - 100), ...filled.slice(-100)];
   const candidates = [...pairsPerLine(seen, delimiter), ...pairsInCells(delimiter)].map((candidate) =>
     measureCandidate(candidate, seen, delimiter),
@@ -88,8 +91,8 @@ function measureCandidate(candidate: Candidate, lines: readonly Line[], delimite
       good,
       crowded: count('crowded'),
       empty: count('empty'),
-      // A wide line of a workbook counts no more than others.
-      junk: Math.min(2, count('junk') + lostCells(split, found, finder)),
+      junk: count('junk'),
+      hasLost: hasLostCells(split, found, finder),
     };
   };
   return { ...candidate, readLine, readings: new Map(lines.map((line) => [line, readLine(line)])) };
@@ -105,12 +108,10 @@ function isRowIn({ in: where, separator }: FinderMapping, delimiter: string | un
 /** Name, type, value, unit, comment. */
 const MAX_PIECES = 5;
 
-/** Cells that are no pair of their own are lost, or cut off from the value before them. */
-function lostCells({ cells }: Line, found: readonly unknown[], finder: FinderMapping): number {
-  if (found.length === 0) return 0;
+function hasLostCells({ cells }: Line, found: readonly unknown[], finder: FinderMapping): boolean {
+  if (found.length === 0) return false;
   const filled = cells.filter((cell) => /[\p{L}\p{N}]/u.test(cell)).length;
-  if (finder.separator === 'cell') return filled > 2 * found.length ? 1 : 0;
-  return finder.in === 'cells' && filled > found.length ? 1 : 0;
+  return finder.separator === 'cell' ? filled > 2 * found.length : finder.in === 'cells' && filled > found.length;
 }
 
 type Judgement = 'good' | 'crowded' | 'empty' | 'junk';
@@ -129,8 +130,16 @@ function judge(
   // The rest of another pair, another name, or a row.
   if (/^[:=,;|]|[,;]$|^[-\d.]+:\s|\t.*\t.*\t/.test(text) || /^[\p{L}\p{N} .#/()-]+[:=]$/u.test(text)) return 'junk';
   if (finder.separator === 'cell' && !isMarked(written, text, line, finder.delimiter === undefined)) return 'junk';
+  if (sign === undefined && finder.separator === delimiter && hasGap(text, delimiter)) return 'junk';
+  if (GLUED.test(text) || (BESIDE.test(text) && !WITH_UNIT.test(text))) return 'junk';
   return ANOTHER_PAIR.test(text) ? 'crowded' : 'good';
 }
+
+/** An empty cell among the cells of a value. */
+const hasGap = (text: string, delimiter = 'tab'): boolean => {
+  const sign = compileSplit(delimiter).text;
+  return sign !== undefined && new RegExp(`[${sign}]\\s*[${sign}]`).test(text);
+};
 
 /** A few words. A separator within them means that the line was split in the wrong place. */
 const isName = (name: string): boolean =>
@@ -152,6 +161,12 @@ function isCut(name: string, text: string, { text: line }: Line): boolean {
 }
 
 const ANOTHER_PAIR = /(?:^|[\s,;/|])\p{L}[\p{L} .]{1,30}[:=]\s*[^\s\\/]/u;
+
+/** The next name directly after a value that fills its place: `114pktFilename: 114.raw`. */
+const GLUED = /[\p{Ll}\p{N}]\p{Lu}[\p{L} .]{1,60}:(?![\\/])/u;
+/** What follows a wide gap within a value stands beside it, other than a unit: another name and its value, or a remark. */
+const BESIDE = / {3}\p{L}| {2}\p{L}[\p{L} .]{0,60}(?:[:=]|\d)|\p{L}{2}[:=] {2,}\S/u;
+const WITH_UNIT = /^[-+\d.,eE]+\s+\S+$/;
 
 /** Alternating cells are pairs if signs mark the names, or if there is only one pair, or if the values are numbers. */
 function isMarked(name: string, text: string, { cells }: Line, isOwn: boolean): boolean {
@@ -176,7 +191,9 @@ function scoreOf(
   let hasSeveral = signs.length > 0 || (finder.separator === 'cell' && finder.delimiter !== undefined);
   let penalty = cost;
   for (const line of lines) {
-    const { good, crowded, empty, junk } = readings.get(line) ?? NO_PAIRS;
+    const { good, crowded, empty, hasLost, ...reading } = readings.get(line) ?? NO_PAIRS;
+    // A wide line of a workbook counts no more than others.
+    const junk = Math.min(2, reading.junk + Number(hasLost));
     // All finders read all lines, so a line that another one has read would yield further facts.
     if (read.has(line)) penalty += 2 * (good.length + empty + junk);
     else {
@@ -189,7 +206,7 @@ function scoreOf(
   return !hasSeveral || names.size < minHits || names.size * 8 <= times ? 0 : names.size - penalty;
 }
 
-const NO_PAIRS: Reading = { good: [], crowded: 0, empty: 0, junk: 0 };
+const NO_PAIRS: Reading = { good: [], crowded: 0, empty: 0, junk: 0, hasLost: false };
 
 const holdsPairs = ({ good, empty }: Reading): boolean => good.length > 0 || empty > 0;
 
@@ -205,6 +222,9 @@ const AS_PATTERN: Readonly<Record<string, string>> = {
 
 /** A colon that is not within a time of day, brackets, a path or an address. */
 const SURE_COLON = ':(?<!\\d:(?=\\d)|\\([^)]*)(?![\\\\/])';
+
+/** The first colon of a line, if nothing stands beside the value. */
+const ONLY_PAIR = '(?<=^[^:]*):(?![\\\\/]|\\s*\\S.* {2}[A-Za-z]|.*[A-Za-z]: {2,}\\S)';
 
 /** One pair per line, split at the first of one to three signs. */
 function pairsPerLine(lines: readonly Line[], delimiter: string | undefined): Candidate[] {
@@ -250,7 +270,12 @@ function separatorsOf(
     };
   };
   const isPadded = first !== delimiter || others.length > 0;
-  return [...plain, ...(isPadded ? [write(':')] : []), ...(signs.includes(':') ? [write(SURE_COLON)] : [])];
+  return [
+    ...plain,
+    ...(isPadded ? [write(':')] : []),
+    ...(signs.includes(':') ? [write(SURE_COLON)] : []),
+    ...(first === ':' && others.length === 0 ? [{ separator: `/${ONLY_PAIR}${padding}/` }] : []),
+  ];
 }
 
 /** Two or more spaces, but not those that align the separators: `Method   :  A     Vial : 1`. */
@@ -306,10 +331,13 @@ function findSingleLines(
   const found: { line: Line; finder: FinderMapping }[] = [];
   for (const line of lines) {
     const isRead = read.has(line);
+    // Words with a number are no pair, but they end the value before them.
+    const isBeside = /^[^:=]*[:=](?![^:=]*[:=] ).* {2}\p{L}[\p{L} .]{0,60}\d/u.test(line.text);
     const best = cells
       .filter(({ readings }) => {
-        const { good = [], crowded = 0, junk = 0 } = readings.get(line) ?? {};
-        return good.length > 1 && crowded + junk === 0 && new Set(good).size === good.length;
+        const { good, crowded, junk, hasLost } = readings.get(line) ?? NO_PAIRS;
+        if (crowded + junk > 0 || new Set(good).size < good.length) return false;
+        return isBeside ? good.length > 0 : good.length > 1 && !hasLost;
       })
       .sort((a, b) => a.cost - b.cost)[0];
     const isCrowded = chosen.some(({ readings }) => (readings.get(line)?.crowded ?? 0) > 0);
@@ -325,6 +353,8 @@ function describePieces(lines: readonly Line[]): Pick<FinderMapping, 'value' | '
   if (long.length > 0 && units === long.length) return { value: 2, unit: 3 };
   if (long.length < 2 || long.length * 3 < lines.length) return {};
   if (units * 2 > long.length) return { value: 2, unit: 3 };
+  // A table stands beside the facts.
+  if (long.every(({ cells }) => cells[2] === '')) return { value: 2 };
   const types = new Set(long.map(({ cells }) => cells[1]));
   const areTypes = [...types].every((type) => /^[A-Z]\w*$/.test(type ?? ''));
   return areTypes && types.size * 2 <= long.length ? { value: 3 } : {};

@@ -1,6 +1,7 @@
 import { type Format, NO_MAPPING, type ParseMapping, type ParseOptions, withDefaults } from '../config/vocabulary.js';
 import type { FileRecord } from '../model.js';
 import { firstLines, openText } from '../parse/cells.js';
+import { describeDetected } from '../parse/encoding.js';
 import { type Node, type Tree, valueAt } from '../parse/extract/tree.js';
 import { readJson, readXml } from '../parse/formats/documents.js';
 import { formatOf } from '../parse/formats/formats.js';
@@ -38,10 +39,10 @@ const MAX_LINES = 20_000;
 
 const measureDelimited: Measurer = async (file) => {
   const measured = await measureText(await firstLines(await openText(file), MAX_LINES), file);
-  const { encoding = 'utf-8' } = file.known;
-  if (USUAL_ENCODINGS.includes(encoding)) return measured;
+  const { encoding } = file.known;
+  const doubt = describeDetected(encoding);
+  if (encoding === undefined || doubt === undefined) return measured;
   const withEncoding = (mapping: ParseMapping): ParseMapping => ({ encoding, ...mapping });
-  const doubt = `the file seems to be ${encoding}. If its letters look wrong, correct encoding`;
   return {
     ...measured,
     mapping: withEncoding(measured.mapping),
@@ -49,8 +50,6 @@ const measureDelimited: Measurer = async (file) => {
     doubts: [...measured.doubts, doubt],
   };
 };
-
-const USUAL_ENCODINGS = ['utf-8', 'windows-1252', 'utf-16le', 'utf-16be'];
 
 /** These formats need no further keys. */
 const formatOnly =
@@ -93,10 +92,17 @@ async function withDates(mapping: ParseMapping, file: MeasureContext): Promise<M
   // The path of a fact shows whether a date belongs to the run or to a calibration.
   const byPath = new Map([...meta].map(([name, value]) => [String(paths.get(name) ?? name), value]));
   const found = findDates({ meta: byPath, tables });
-  const isDated = paths.has('date');
-  const dates = settleDates(isDated ? { ...found, fact: undefined } : found, file.source, isDated);
-  const { doubts, firstRow, settle } = dates;
-  return { mapping: settle(mapping), likely: () => settle(mapping), firstRow, doubts, ambiguity: undefined };
+  const isDated = typeof paths.get('date') === 'object';
+  const { settle: settleIn, ...rest } = settleDates(
+    isDated ? { ...found, fact: undefined } : found,
+    file.source,
+    isDated,
+  );
+  const { date, ...others } = mapping.facts ?? {};
+  // An element named `date` may not be the date of the run.
+  const isOther = typeof date === 'string' && found.fact?.[0] !== date;
+  const settle = (read: ParseMapping) => settleIn(isOther ? { ...read, facts: { ...others, 'date 2': date } } : read);
+  return { mapping: settle(mapping), likely: () => settle(mapping), ...rest, ambiguity: undefined };
 }
 
 function visit(node: Node, path: string, outline: Outline): void {
@@ -253,7 +259,7 @@ type SheetKey = { readonly sheet?: string };
 async function measureSheet(key: SheetKey, lines: readonly Line[], file: MeasureContext): Promise<Measured> {
   const inSheet = (mapping: ParseMapping): ParseMapping => ({ ...mapping, ...withSheet(mapping, key), format: 'xlsx' });
   const measured = await measureLines(
-    { lines, raw: ({ text }) => text, isComment: () => false, delimiter: 'tab', base: {} },
+    { lines, raw: ({ text }) => text, isComment: () => false, delimiter: 'tab', base: {}, title: key.sheet },
     { ...file, read: (mapping) => file.read(inSheet(mapping)) },
   );
   return { ...measured, mapping: inSheet(measured.mapping), likely: () => inSheet(measured.likely()) };
@@ -271,6 +277,7 @@ const join = (one: Measured, other: Measured): Measured => ({
   mapping: joinMappings(one.mapping, other.mapping),
   likely: () => joinMappings(one.likely(), other.likely()),
   firstRow: one.firstRow,
+  undated: one.undated,
   doubts: [...one.doubts, ...other.doubts],
   ambiguity: one.ambiguity ?? other.ambiguity,
 });

@@ -22,15 +22,26 @@ export const isNoValue = (text: string): boolean => NO_VALUE.has(text.toLowerCas
 export const looksNumeric = (text: string): boolean => numbers.read(text) !== undefined || numbers.isAmbiguous(text);
 
 export function kindOf(text: string): CellKind {
+  // First, because most cells are numbers.
+  if (looksNumeric(text)) return 'number';
   if (text === '' || isNoValue(text)) return 'any';
-  if (!/\d/.test(text)) return 'text';
-  if (/^[<>≤≥]=?\s*\d/.test(text)) return 'any';
-  if (looksNumeric(text) || readQuantity(text, numbers)) return 'number';
+  if (!DIGIT.test(text)) return 'text';
+  if (CENSORED.test(text)) return 'any';
+  if (readQuantity(text, numbers)) return 'number';
   // `007` and very long numbers occur among numbers and among words.
-  if (/^\d+$/.test(text)) return 'any';
+  if (DIGITS.test(text)) return 'any';
   return readIso(text) !== undefined || CLOCK.test(text) || dateCandidates(text).length > 0 ? 'date' : 'text';
 }
 
+/** A word, or a mark for no value: what names of columns are. */
+export const isWord = (cell: string): boolean => {
+  const kind = kindOf(cell);
+  return kind === 'text' || (kind === 'any' && !DIGIT.test(cell));
+};
+
+const DIGIT = /\d/;
+const DIGITS = /^\d+$/;
+const CENSORED = /^[<>≤≥]=?\s*\d/;
 const CLOCK = /^\d{1,3}:\d\d(?::\d\d(?:[.,]\d+)?)?(?: ?[AP]M)?$/i;
 
 const knownKinds = new WeakMap<Line, CellKind[]>();
@@ -45,16 +56,18 @@ export function kindsOf(line: Line): readonly CellKind[] {
 }
 
 /** The kinds of the columns with one more row; undefined if the row does not fit. */
-export function mergeKinds(columns: readonly CellKind[], row: readonly CellKind[]): CellKind[] | undefined {
+export function mergeKinds(columns: readonly CellKind[], row: readonly CellKind[]): readonly CellKind[] | undefined {
   if (!isSimilarWidth(columns.length, row.length)) return undefined;
-  const merged: CellKind[] = [];
-  for (let n = 0; n < columns.length || n < row.length; n++) {
-    const kind = columns[n] ?? 'any';
-    const other = row[n] ?? 'any';
-    if (kind !== 'any' && other !== 'any' && kind !== other) return undefined;
-    merged.push(kind === 'any' ? other : kind);
+  let merged: CellKind[] | undefined;
+  for (let n = 0; n < row.length; n++) {
+    const [known, kind] = [columns[n], row[n] ?? 'any'];
+    // Most rows add nothing.
+    if (known === kind || (known !== undefined && kind === 'any')) continue;
+    if (known !== undefined && known !== 'any') return undefined;
+    merged ??= [...columns];
+    merged[n] = kind;
   }
-  return merged;
+  return merged ?? columns;
 }
 
 /** Rows may omit up to two empty cells at the end, but not most of their cells. */

@@ -1,15 +1,23 @@
 import type { SplitWord } from '../config/grammar.js';
-import { isBlank, isEmpty, isRule, type Line, type TimeSlice } from '../parse/lines.js';
-import { bareUnit, isUnit, unitAfterSlash, unitInBrackets } from '../parse/values/unit.js';
-import { type CellKind, isMeasure, isSimilarWidth, kindOf, kindsOf, mergeKinds } from './kinds.js';
+import type { ParseMapping } from '../config/vocabulary.js';
+import { isBlank, isEmpty, type Line, type TimeSlice } from '../parse/lines.js';
+import { type Aside, isStatistic } from './aside.js';
+import { type FoundBeside, findBeside } from './beside.js';
+import {
+  areNumericNames,
+  type Body,
+  countColumns,
+  filledCells,
+  findHeader,
+  type Header,
+  isAxis,
+  PLAIN_NUMBER,
+  type Range,
+} from './header.js';
+import { isMeasure, isSimilarWidth, kindsOf, mergeKinds } from './kinds.js';
+import { type FoundLevels, findLevels } from './levels.js';
 
 /** Where the tables of a file are: which lines are rows, which are headers, which are plates. */
-
-/** Indexes of lines: `from` up to but not including `to`. */
-interface Range {
-  readonly from: number;
-  readonly to: number;
-}
 
 /** `delimiter`: if it is not that of the file. */
 interface Found extends Range {
@@ -24,6 +32,13 @@ export interface FoundRows extends Found {
   readonly kind: 'rows';
   readonly body: Body;
   readonly header: Header;
+  readonly asides?: readonly Aside[];
+  /** Of rows within rows and rows beside facts: the mapping that finds them. */
+  readonly described?: {
+    readonly name: string;
+    readonly mapping: NonNullable<ParseMapping['table']>;
+    readonly meta?: FoundBeside['meta'];
+  };
 }
 
 /** A plate as printed: the line with 1, 2, 3 …, and the rows below it. */
@@ -31,25 +46,6 @@ export interface FoundPlate extends Found {
   readonly kind: 'plate';
   /** Whether empty lines separate the readings within it. */
   readonly hasGaps: boolean;
-}
-
-/** Consecutive rows with the same kinds of cells in the same columns. */
-export interface Body extends Range {
-  readonly kinds: readonly CellKind[];
-}
-
-/** The lines above the rows: names, and possibly units. */
-interface Header {
-  /** The first line with names; without names, the first row. */
-  readonly from: number;
-  /** How many lines have names. */
-  readonly rows: number;
-  readonly units: 'inHeader' | 'slash' | 'nextRow';
-  readonly names: readonly Line[];
-  /** Lines between the names and the rows that are neither. */
-  readonly skip: readonly Line[];
-  /** The last of those, if it is a title of the rows below it. */
-  readonly title?: Line | undefined;
 }
 
 /** Each further table takes another search of the lines around it. */
@@ -61,17 +57,23 @@ const MAX_TRIES = 8;
  * The tables in the order of the lines. `headless`: the first of some lines that look like rows but have no header.
  * `long`: the first row that has more cells than its header.
  */
-export async function findLayout(lines: readonly Line[], slice: TimeSlice) {
-  const plates = findPlates(lines);
-  const found: FoundTable[] = [...plates];
+export async function findLayout(lines: readonly Line[], slice: TimeSlice, delimiter?: string) {
+  const nested = findLevels(lines, delimiter);
+  const beside = nested.length > 0 ? undefined : findBeside(lines);
+  const special = [...nested, ...(beside ? [beside] : [])];
+  const isFree = ({ from }: Range) => !special.some((each) => from >= each.from && from < each.to);
+  const plates = findPlates(lines).filter(isFree);
+  const described = [...nested.flatMap(toTables), ...(beside ? [toTable(beside)] : [])];
+  const found: FoundTable[] = [...plates, ...described];
   const headless: Line[] = [];
   const long: LongRow[] = [];
   let top = 0;
-  for (const { from, to } of [...plates, { from: lines.length, to: lines.length }]) {
+  const known = [...plates, ...special].sort((a, b) => a.from - b.from);
+  for (const { from, to } of [...known, { from: lines.length, to: lines.length }]) {
     await search(
       lines,
       { from: top, to: from },
-      { found, headless, long, slice, plates: plates.length, tries: MAX_TRIES },
+      { found, headless, long, slice, known: found.length, tries: MAX_TRIES },
     );
     top = to;
   }
@@ -80,11 +82,24 @@ export async function findLayout(lines: readonly Line[], slice: TimeSlice) {
   return {
     tables: found.sort((a, b) => a.from - b.from),
     /** Whether further tables were not searched for. */
-    isCut: found.length - plates.length >= MAX_TABLES,
+    isCut: found.length - plates.length - described.length >= MAX_TABLES,
+    /** The first of some rows within rows whose levels cannot be distinguished. */
+    mixed: nested.flatMap((each) => (each.levels ? [] : lines.slice(each.from, each.from + 1)))[0],
     headless: headless[0],
     long: long.filter((row) => !isOther(row)).sort((a, b) => a.at - b.at)[0],
   };
 }
+
+const toTables = ({ from, to, levels = [] }: FoundLevels): FoundRows[] =>
+  levels.map(({ header, kinds, name, mapping }) => ({
+    ...{ kind: 'rows', from, to, body: { from, to, kinds }, described: { name, mapping } },
+    header: { from, rows: 1, units: 'inHeader', names: [header], skip: [], properties: [] },
+  }));
+
+const toTable = ({ from, to, kinds, mapping, meta }: FoundBeside): FoundRows => ({
+  ...{ kind: 'rows', from, to, body: { from, to, kinds }, described: { name: 'readings', mapping, meta } },
+  header: { from, rows: 0, units: 'inHeader', names: [], skip: [], properties: [] },
+});
 
 /** A row with more cells than its header: one of its values may be in the wrong column. */
 export interface LongRow {
@@ -100,14 +115,14 @@ interface Search {
   readonly headless: Line[];
   readonly long: LongRow[];
   readonly slice: TimeSlice;
-  readonly plates: number;
+  readonly known: number;
   tries: number;
 }
 
 /** Finds the clearest table of a region, then searches above and below it in the same way. */
 async function search(lines: readonly Line[], region: Range, state: Search): Promise<void> {
   const { found, headless, slice } = state;
-  if (region.to - region.from < 2 || found.length >= MAX_TABLES + state.plates) return;
+  if (region.to - region.from < 2 || found.length >= MAX_TABLES + state.known) return;
   const rows = await findBody(lines, region, slice);
   if (!rows) return;
   const first = lines[rows.from];
@@ -115,7 +130,8 @@ async function search(lines: readonly Line[], region: Range, state: Search): Pro
   const header = findHeader(lines, body, region.from);
   const from = header.rows === 0 ? body.from : header.from;
   const isFound = isTable(lines, body, header, region);
-  if (isFound) found.push({ kind: 'rows', from, to: body.to, body, header });
+  const table = isFound ? withAsides({ kind: 'rows', from, to: body.to, body, header }, lines, region.to) : undefined;
+  if (table) found.push(table);
   else if (isHeadless(lines, body, header, region)) headless.push(...lines.slice(from, from + 1));
   // Lines of a name and a value are facts, which may also have a unit and limits.
   const isSure = isFound || body.kinds[0] !== 'text' || body.kinds.filter(isMeasure).length >= 2;
@@ -123,8 +139,35 @@ async function search(lines: readonly Line[], region: Range, state: Search): Pro
   if (long) state.long.push(long);
   if (!isFound && body.to - body.from < 3 && (found.length > 0 || state.tries-- <= 0)) return;
   await search(lines, { from: region.from, to: isFound ? from : body.from }, state);
-  await search(lines, { from: body.to, to: region.to }, state);
+  await search(lines, { from: table?.to ?? body.to, to: region.to }, state);
 }
+
+/** Statistics are the last rows, or follow below blank lines. */
+function withAsides(table: FoundRows, lines: readonly Line[], end: number): FoundRows {
+  const { body, header } = table;
+  let { to } = table;
+  while (to > body.from + 1 && isStatistic(lines[to - 1])) to--;
+  let last = table.to;
+  for (let at = last; at < end && (isStatistic(lines[at]) || isBlankAt(lines, at)); at++)
+    if (!isBlankAt(lines, at) && fitsBelow(lines[at], body)) last = at + 1;
+  const statistics = lines.slice(to, last).filter(isStatistic);
+  const asides: Aside[] = [
+    ...(header.properties.length > 0 ? [{ name: 'properties' as const, lines: header.properties }] : []),
+    ...(statistics.length > 0 && to > body.from + 1 ? [{ name: 'statistics' as const, lines: statistics }] : []),
+  ];
+  return asides.length === 0 ? table : { ...table, to: Math.max(table.to, last), asides };
+}
+
+const isBlankAt = (lines: readonly Line[], at: number): boolean => {
+  const line = lines[at];
+  return !line || isBlank(line);
+};
+
+/** Numbers below numbers, after a word. */
+const fitsBelow = (line: Line | undefined, { kinds }: Body): boolean =>
+  line !== undefined &&
+  kindsOf(line).some(isMeasure) &&
+  kindsOf(line).every((kind, n) => !isMeasure(kind) || kind === kinds[n]);
 
 /** Searches from the header to the line directly below the rows. */
 function findLongRow(lines: readonly Line[], body: Body, header: Header, region: Range): LongRow | undefined {
@@ -163,8 +206,6 @@ function isTable(lines: readonly Line[], body: Body, header: Header, region: Ran
   return rows >= 3 && lines.slice(region.from, header.from).every(isBlank) && rows * 5 > filled * 3;
 }
 
-export const countColumns = ({ kinds }: Body): number => kinds.filter((kind) => kind !== 'any').length;
-
 /** Isolated rows of a word and several numbers. Facts have one value each. */
 const isHeadless = (lines: readonly Line[], body: Body, header: Header, region: Range): boolean =>
   header.rows === 0 &&
@@ -181,8 +222,6 @@ function isIsolated(lines: readonly Line[], { from, to }: Range, region: Range):
   };
   return isFree(from - 1) && isFree(to);
 }
-
-const filledCells = ({ cells }: Line): string[] => cells.filter((cell) => cell !== '');
 
 /** The share of first cells that occur more than once. */
 function repetition(lines: readonly Line[], { from, to }: Range): number {
@@ -208,102 +247,6 @@ function isListOfFacts(lines: readonly Line[], body: Body, header: Header): bool
   if (areNames && isShort && !isIsolated(lines, around, { from: 0, to: lines.length })) return true;
   const above = lines[body.from - 1]?.cells.length ?? 0;
   return !body.kinds.some(isMeasure) && header.from === body.from && above > 1;
-}
-
-/** Searches above the rows for their names. */
-function findHeader(lines: readonly Line[], body: Body, top: number): Header {
-  if (!body.kinds.some(isMeasure)) {
-    // In a table of words, only the first line can be the header.
-    const names = lines.slice(body.from, body.from + 1);
-    return { from: body.from, rows: 1, units: 'inHeader', names, skip: [] };
-  }
-  const [nearest, ...others] = namesAbove(lines, body, top);
-  if (nearest === undefined) return findDistantHeader(lines, body, top);
-  const split = others[0] === undefined ? findSplitHeader(lines, nearest, body, top) : undefined;
-  if (split) return split;
-  const hasUnits = others[0] !== undefined && isUnitRow(lines[nearest]);
-  const names = hasUnits ? others : [nearest, ...others];
-  return {
-    from: names.at(-1) ?? nearest,
-    rows: names.length,
-    units: hasUnits ? 'nextRow' : unitsOf(lines[nearest], body),
-    names: names.toReversed().flatMap((index) => lines[index] ?? []),
-    skip: [],
-  };
-}
-
-/**
- * Names, a second line that continues some of them, units. In lines split at spaces, the continuations
- * cannot be assigned to names, so they are left out.
- */
-function findSplitHeader(lines: readonly Line[], units: number, body: Body, top: number): Header | undefined {
-  const [names, words] = [lines[units - 2], lines[units - 1]];
-  if (!names || !words || units - 2 < top || !isUnitRow(lines[units])) return undefined;
-  if (!isNames(names, body.kinds.length, 0.75) || !isNames(words, body.kinds.length, 0)) return undefined;
-  return { from: units - 2, rows: 1, units: 'nextRow', names: [names], skip: [words] };
-}
-
-/** Names up to three lines above the rows, with a line such as `[Data]` in between. */
-function findDistantHeader(lines: readonly Line[], body: Body, top: number): Header {
-  const above = lines
-    .slice(top, body.from)
-    .filter((line) => !isBlank(line))
-    .slice(-3)
-    .reverse();
-  const isFull = (line: Line) => isNames(line, countColumns(body), 1) && line.cells.length === body.kinds.length;
-  // A line of `in`, `in`, `out` describes columns whose names are further up.
-  const distinct = above.findIndex((line) => isFull(line) && new Set(line.cells).size * 2 > line.cells.length);
-  const n = distinct < 0 ? above.findIndex(isFull) : distinct;
-  const names = above[n];
-  if (!names) return { from: body.from, rows: 0, units: 'inHeader', names: [], skip: [] };
-  return {
-    from: lines.indexOf(names),
-    rows: 1,
-    units: unitsOf(names, body),
-    names: [names],
-    skip: above.slice(0, n).reverse(),
-    title: above[0],
-  };
-}
-
-/** Indexes of the lines directly above that can be names, nearest first: words only, about one for each column. */
-function namesAbove(lines: readonly Line[], body: Body, top: number): number[] {
-  const found: number[] = [];
-  const width = body.kinds.length;
-  for (let index = body.from - 1; index >= top && found.length < 3; index--) {
-    const line = lines[index];
-    if (!line) break;
-    if (isRule(line)) continue;
-    const isBelowNames = found.length === 0 || (found.length === 1 && isUnitRow(lines[found[0] ?? 0]));
-    // Blank lines may separate rows, units and names, but not two lines of names.
-    if (isBlank(line) && isBelowNames) continue;
-    if (found.length === 0 && (areNumericNames(line, body.kinds) || isAxis(line, body, lines))) return [index];
-    if (!isNames(line, width, found.length === 0 ? 0.5 : 0.75)) break;
-    // Lines of two cells above a header are facts.
-    if (found.length > 0 && width < 3 && !isUnitRow(lines[found[0] ?? 0])) break;
-    found.push(index);
-  }
-  return found;
-}
-
-function isNames(line: Line, width: number, share: number): boolean {
-  const filled = filledCells(line);
-  return filled.length >= Math.max(2, share * width) && filled.every(isWord);
-}
-
-const isWord = (cell: string): boolean => kindOf(cell) === 'text' || (kindOf(cell) === 'any' && !/\d/.test(cell));
-
-function isUnitRow(line: Line | undefined): boolean {
-  const cells = line ? filledCells(line) : [];
-  const units = cells.filter((cell) => /^[[(].*[\])]$/.test(cell) || isUnit(bareUnit(cell) ?? ''));
-  return cells.length > 0 && units.length * 2 > cells.length;
-}
-
-function unitsOf(line: Line | undefined, { kinds }: Body): 'slash' | 'inHeader' {
-  const names = line?.cells.filter((_, n) => kinds[n] === 'number') ?? [];
-  const slashes = names.filter((name) => unitAfterSlash(name, false));
-  const isSlash = slashes.length * 2 > names.length && !names.some((name) => unitInBrackets(name));
-  return isSlash ? 'slash' : 'inHeader';
 }
 
 /** The lines of a region that most clearly are rows of one table. */
@@ -340,14 +283,20 @@ function extend(body: Body, lines: readonly Line[], region: Range): Body {
   let { from, to } = body;
   const isHeader = (line: Line | undefined) =>
     line !== undefined && (areNumericNames(line, body.kinds) || isAxis(line, body, lines));
-  while (from > region.from && isRow(lines[from - 1], body) && !isHeader(lines[from - 1])) from--;
+  const above = () => lines[from - 1];
+  while (from > region.from && isRow(above(), body) && startsAlike(above(), body) && !isHeader(above())) from--;
   const header = lines[from - 1]?.text;
   const isRepeated = (line: Line | undefined) => line !== undefined && line.text === header;
   for (let at = from - 2; at >= region.from; at--) {
     if (isRepeated(lines[at])) from = at + 1;
     else if (!isRow(lines[at], body)) break;
   }
-  while (to < region.to && (isRow(lines[to], body) || isRepeated(lines[to]))) to++;
+  // A line that only partly looks like a row is one if rows follow it.
+  for (let at = to; at < region.to; at++) {
+    const line = lines[at];
+    if (isRepeated(line) || (isRow(line, body) && startsAlike(line, body))) to = at + 1;
+    else if (!isRow(line, body) && !isShortRow(line, body)) break;
+  }
   return { from, to, kinds: body.kinds };
 }
 
@@ -364,46 +313,23 @@ function isRow(line: Line | undefined, { kinds }: Body): boolean {
   return matching.length * 2 > filled || own[0] === kinds[0];
 }
 
+/** A word where rows have a number or date is the name of a property or statistic. */
+const startsAlike = (line: Line | undefined, { kinds }: Body): boolean =>
+  line === undefined || !isMeasure(kinds[0]) || kindsOf(line)[0] !== 'text';
+
+/** The first cells of a row: an instrument may leave out the others. */
+function isShortRow(line: Line | undefined, { kinds }: Body): boolean {
+  if (!line || !isMeasure(kinds[0]) || line.cells.length < 2 || line.cells.length >= kinds.length) return false;
+  const own = kindsOf(line);
+  return isMeasure(own[0]) && own.every((kind, n) => kind === 'any' || kind === kinds[n]);
+}
+
 /** Whether a line has the same kinds of cells as the rows. Names of rows are also those of facts, so they do not count. */
 export function fitsBody(line: Line, { kinds }: Body): boolean {
   if (isBlank(line) || !isMeasure(kinds[0]) || line.cells.length !== kinds.length) return false;
   const own = kindsOf(line);
   return own[0] === kinds[0] && mergeKinds(kinds, own) !== undefined;
 }
-
-/** A header of wavelengths, channels or wells: a word, then different numbers. */
-function areNumericNames({ cells }: Line, columns: readonly CellKind[]): boolean {
-  const [first = '', ...others] = cells;
-  if (others.length < 3 || cells.length !== columns.length || columns[0] === 'text') return false;
-  if (kindOf(first) !== 'text' || new Set(others).size < others.length) return false;
-  return others.every((cell) => /^\d+(?:\.\d+)?$/.test(cell));
-}
-
-/** A header of words and of numbers that grow or fall, above rows of other numbers: `Sample,450,500,550`. */
-function isAxis(line: Line, { from, to, kinds }: Body, lines: readonly Line[]): boolean {
-  const { cells } = line;
-  if (cells.length !== kinds.length || kinds[0] === 'number') return false;
-  const inNumbers = cells.filter((cell, n) => kinds[n] === 'number' && cell !== '');
-  const axis = inNumbers.filter((cell) => PLAIN_NUMBER.test(cell)).map(Number);
-  if (axis.length < 3 || !isMonotonic(axis)) return false;
-  const words = cells.filter((cell, n) => cell !== '' && !(kinds[n] === 'number' && PLAIN_NUMBER.test(cell)));
-  if (!words.every(isWord)) return false;
-  // A word in a column of numbers is its name. Without one, the axis has to differ from all rows.
-  if (axis.length < inNumbers.length) return true;
-  const below = lines.slice(Math.max(from, lines.indexOf(line) + 1), Math.min(to, from + MAX_AXIS_ROWS));
-  const valuesOf = (row: Line) => row.cells.filter((cell, n) => kinds[n] === 'number' && cell !== '');
-  const hasFraction = (row: Line) => valuesOf(row).some((cell) => /[.,]\d/.test(cell));
-  const [least, most] = [Math.min(...axis), Math.max(...below.flatMap((row) => valuesOf(row).map(Number)))];
-  return axis.every(Number.isInteger) && below.length > 0 && below.every(hasFraction) && least > most;
-}
-
-const PLAIN_NUMBER = /^\d+(?:\.\d+)?$/;
-const MAX_AXIS_ROWS = 100;
-
-const isMonotonic = (numbers: readonly number[]): boolean => {
-  const steps = numbers.slice(1).map((number, n) => number - (numbers[n] ?? 0));
-  return steps.every((step) => step > 0) || steps.every((step) => step < 0);
-};
 
 const MIN_PLATE_COLUMNS = 3;
 /** After a word, 1 2 3 can be an ordinary row. */
@@ -422,7 +348,7 @@ function findPlates(lines: readonly Line[]): FoundPlate[] {
   return plates;
 }
 
-/** The largest plates have 32 rows. Rows without letters that are more belong to a table, such as a course in time. */
+/** The largest plates have 32 rows. More rows without letters are a table, such as a time course. */
 const isOnPlate = (rows: readonly Line[]): boolean =>
   rows.filter((row) => !isBlank(row)).length <= MAX_PLATE_ROWS ||
   rows.some(({ cells: [first = ''] }) => /^[A-Z]{1,2}$/.test(first)) ||

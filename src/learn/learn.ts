@@ -12,11 +12,12 @@ import { changesBetween, type FileRecord, type IdentifiedFile, shapeOf } from '.
 import { firstLines, openText } from '../parse/cells.js';
 import { formatOf } from '../parse/formats/formats.js';
 import { openFile } from '../parse/source.js';
+import { shellWord } from '../text.js';
 import { contentOf } from '../watch/identify.js';
 import { createMatcher } from '../watch/match.js';
 import { suggestTags, suggestTitle } from './describe.js';
 import { measureFile } from './formats.js';
-import { type Measured, withLine } from './measure.js';
+import { type Measured, noRunDate, withLine } from './measure.js';
 
 export function addLearn(command: Command): void {
   command
@@ -53,12 +54,12 @@ export async function learn(files: readonly IdentifiedFile[], nowMs: number, sig
   });
   const records = choice.read.map(({ record }) => record);
   const tags = suggestTags(records);
-  // Until a person has checked the mapping, readings that it does not read hold the run.
+  // Until a person has checked the mapping, a run with many unread readings is quarantined.
   const written = {
     watch,
     files: suggestFiles(watch, paths),
     parse: choice.mapping,
-    unread: 'hold' as const,
+    unread: 'quarantine' as const,
     experiment: {
       title: suggestTitle(records),
       ...(choice.date !== undefined && { date: choice.date }),
@@ -181,7 +182,7 @@ function candidates<File>(samples: readonly MeasuredSample<File>[]): Suggestion[
   ]);
 }
 
-/** More layouts than this are of several instruments. */
+/** Samples with more layouts than this probably come from several instruments. */
 const MAX_ALTERNATIVES = 5;
 
 /**
@@ -199,7 +200,7 @@ async function chooseAlternatives<File>(
   ];
   let left = best.unread.map(({ file }) => file);
   while (groups.length < MAX_ALTERNATIVES) {
-    // A text without a table is hardly of this instrument.
+    // A text without a table is probably not a run of this instrument.
     const own = samples.find(({ file, record }) => left.includes(file) && record.tables.length > 0);
     if (!own) break;
     const { read } = await tryMapping(own.mapping, left, samples, deps);
@@ -237,7 +238,7 @@ function findOwnLine(files: readonly (readonly string[])[], others: readonly str
 /** Enough to see the layout. */
 const MAX_TEXTS = 200;
 
-/** None of files that are not text. */
+/** Empty if the file is not text. */
 async function firstTexts(file: IdentifiedFile, signal?: AbortSignal): Promise<readonly string[]> {
   const opened = openSource(file, signal);
   const format = await formatOf(opened);
@@ -286,9 +287,11 @@ const countNumbers = ({ tables }: FileRecord): number =>
     .reduce((count, { value }) => count + (typeof value === 'number' ? 1 : 0), 0);
 
 export async function measureSample(file: IdentifiedFile, signal?: AbortSignal): Promise<Suggestion> {
-  const { likely, firstRow, doubts } = await measureFile(openSource(file, signal));
+  const { likely, firstRow, undated, doubts } = await measureFile(openSource(file, signal));
   const mapping = likely();
-  return { mapping, date: firstRow && firstDate(firstRow, mapping), doubts };
+  if (undated === undefined) return { mapping, date: firstRow && firstDate(firstRow, mapping), doubts };
+  const doubt = `${noRunDate(undated)}. Entries get the day the file was modified; to use a date of the file, change experiment.date`;
+  return { mapping, date: '{{ file.modified }}', doubts: [...doubts, doubt] };
 }
 
 /** The date of the first reading, as a template. */
@@ -357,8 +360,6 @@ export async function toYaml({ name, instrument, doubts }: Learned, samples: rea
   const part = stringify({ instruments: { [name]: instrument } }, { lineWidth: 0 });
   return `${comments.map(toComment).join('')}${part}`.trimEnd();
 }
-
-const shellWord = (text: string): string => (/^[\w.-]+$/.test(text) ? text : `'${text}'`);
 
 /** Text from files and errors cannot leave the comment. */
 export const toComment = (text: string): string =>

@@ -6,20 +6,14 @@ import { startOf } from '../parse/extract/table.js';
 import { isBlank, isRule, type Line, type Refuse, type TimeSlice } from '../parse/lines.js';
 import type { Source } from '../parse/source.js';
 import { ambiguousNumber, createNumberReader, type NumberMarks } from '../parse/values/value.js';
+import { type DatePlaces, openDatePlaces } from './date-roles.js';
 import { type FoundDates, findDates, findLineDate, settleDates } from './dates.js';
-import { splitText } from './delimiters.js';
+import { characterOf, splitText } from './delimiters.js';
 import { type DescribedFile, type DescribedTable, describeTables, type TableMapping } from './describe.js';
 import { findPairs, findUnnamed } from './facts.js';
+import type { Body } from './header.js';
 import { isNoValue, kindsOf, looksNumeric } from './kinds.js';
-import {
-  type Body,
-  type FoundTable,
-  findLayout,
-  fitsBody,
-  type Layout,
-  type LongRow,
-  MAX_TABLES as MAX_FOUND,
-} from './layout.js';
+import { type FoundTable, findLayout, fitsBody, type Layout, type LongRow, MAX_TABLES } from './layout.js';
 
 /** How a file can be read, as a mapping. */
 export interface Measured {
@@ -29,6 +23,8 @@ export interface Measured {
   readonly likely: () => ParseMapping;
   /** The column whose first date is that of the run. */
   readonly firstRow?: FoundDates['firstRow'];
+  /** A date that is not that of the run, if the file has no other. */
+  readonly undated?: string | undefined;
   /** Those questions. */
   readonly doubts: readonly string[];
   /** Why the file must not be read unless a person writes the mapping. */
@@ -51,6 +47,8 @@ interface LineSource extends DescribedFile {
   readonly base: ParseMapping;
   /** If it is known already. */
   readonly layout?: Layout;
+  /** Of all lines, such as the name of their sheet. */
+  readonly title?: string | undefined;
 }
 
 export async function measureText(texts: readonly string[], file: MeasureContext): Promise<Measured> {
@@ -83,13 +81,19 @@ const withoutMark = (text: string, mark: string): string => {
 };
 
 /** Each line is compared with each table, so more of them would take minutes. */
-const MAX_TABLES = 500;
+const MAX_COMPARED_TABLES = 500;
 
 export async function measureLines(source: LineSource, file: MeasureContext): Promise<Measured> {
   const { lines } = source;
-  const { tables: found, headless, long, isCut } = source.layout ?? (await findLayout(lines, file.slice));
-  if (found.length > MAX_TABLES) {
-    throw file.refuse(`the file seems to have ${found.length} tables, more than ${MAX_TABLES}`, {
+  const {
+    tables: found,
+    headless,
+    long,
+    mixed,
+    isCut,
+  } = source.layout ?? (await findLayout(lines, file.slice, characterOf(source.delimiter)));
+  if (found.length > MAX_COMPARED_TABLES) {
+    throw file.refuse(`the file seems to have ${found.length} tables, more than ${MAX_COMPARED_TABLES}`, {
       hint: 'describe its tables, for example `parse: { table: { every: "/^Cycle (?<cycle>\\d+)/" } }`',
     });
   }
@@ -100,9 +104,11 @@ export async function measureLines(source: LineSource, file: MeasureContext): Pr
   const mapping: ParseMapping = { ...description.mapping, ...(missing.length > 0 && { missing }) };
   const outside = outsideTables(found, lines);
   const texts = outside.slice(0, MAX_ROWS).map(({ text }) => text);
-  const dates = settleDates(withLineDate(findDates(record, texts), record, outside), file.source);
+  const places = openDatePlaces(outside, Math.max(0, ...found.map(({ to }) => to)), source.title);
+  const dates = settleDates(withLineDate(findDates(record, texts, places), record, outside, places), file.source);
   const problem =
     (long && longRowError(long, file.refuse)) ??
+    (mixed && mixedError(mixed, file.refuse)) ??
     (headless && headlessError(headless, file.refuse)) ??
     interruptedError(found, lines, file.refuse) ??
     (isProse ? (failure ?? proseError(file.refuse)) : undefined) ??
@@ -111,17 +117,20 @@ export async function measureLines(source: LineSource, file: MeasureContext): Pr
     mapping: dates.settle({ ...mapping, ...numbers.sure }),
     likely: () => dates.settle({ ...mapping, ...numbers.likely }),
     firstRow: dates.firstRow,
+    undated: dates.undated,
     doubts: [
       ...dates.doubts,
       ...(numbers.ambiguous ? numberDoubts(numbers.ambiguous) : []),
-      ...(isCut ? [`the file has more than ${MAX_FOUND} tables. The others are not in this mapping`] : []),
-      ...[problem ?? failure].flatMap((error) => (error ? [explainProblem(error)] : [])),
+      ...(isCut
+        ? [`learn looks for at most ${MAX_TABLES} tables. If the file has more, they are not in this mapping`]
+        : []),
+      ...[problem ?? failure].flatMap((error) => (error ? [doubtOf(error)] : [])),
     ],
     ambiguity: problem ?? (numbers.ambiguous && numberError(numbers.ambiguous, mapping, file.refuse)),
   };
 }
 
-const explainProblem = (error: FileError): string =>
+const doubtOf = (error: FileError): string =>
   [withLine(error), ...(error.hint === undefined ? [] : [error.hint])].join('; ');
 
 export const withLine = ({ message, where }: FileError): string =>
@@ -131,18 +140,29 @@ export const withLine = ({ message, where }: FileError): string =>
 const outsideTables = (found: readonly FoundTable[], lines: readonly Line[]): Line[] =>
   lines.map((line, n) => (found.some(({ from, to }) => n >= from && n < to) ? { ...line, cells: [] } : line));
 
+/** `other`: a date of the file. */
+export const noRunDate = (other: string): string =>
+  `no date in the file is known to be that of the run (${JSON.stringify(other)} may be another)`;
+
 /** If no fact is the date of the run, a line may contain it among other words. */
-function withLineDate(dates: FoundDates, { meta }: FileRecord, outside: readonly Line[]): FoundDates {
-  const isTaken = [...meta.keys()].some((name) => /^date$/i.test(name));
-  const inLine = dates.fact || dates.firstRow || isTaken ? undefined : findLineDate(outside);
-  return inLine ? { ...dates, pools: [...dates.pools, { name: '', texts: [inLine.text] }], inLine } : dates;
+function withLineDate(
+  dates: FoundDates,
+  { meta }: FileRecord,
+  outside: readonly Line[],
+  places: DatePlaces,
+): FoundDates {
+  if (dates.fact || dates.firstRow) return dates;
+  const facts = new Set([...meta.values()].map(({ text }) => text.trim()));
+  const { inLine, other } = findLineDate(outside, places, facts);
+  if (!inLine) return { ...dates, other: dates.other ?? other };
+  return { ...dates, pools: [...dates.pools, { name: '', texts: [inLine.text] }], inLine };
 }
 
 /** `isList`: facts are separated by the delimiter, so a small table could be mistaken for facts. */
 interface Description {
   readonly mapping: ParseMapping;
   readonly isList: boolean;
-  /** No table, and most lines are no facts. */
+  /** There is no table, and fewer than 60 % of the lines are facts. */
   readonly isProse: boolean;
 }
 
@@ -188,7 +208,8 @@ function describeFile(found: readonly FoundTable[], source: LineSource): Descrip
   const titles = new Set(described.flatMap((each) => usedTitles(each, described.length)));
   const top = lines.slice(0, Math.min(found[0]?.from ?? lines.length, UNNAMED_LINES));
   const isFree = (line: Line) => !inTable.has(line) && !pairs.read.has(line) && !titles.has(line);
-  const meta = [...pairs.finders, ...findUnnamed(top, delimiter, isFree)];
+  const beside = found.flatMap((table) => (table.kind === 'rows' ? (table.described?.meta ?? []) : []));
+  const meta = [...beside, ...pairs.finders, ...findUnnamed(top, delimiter, isFree)];
   const tables = nameTables(described);
   const [only, ...others] = Object.values(tables);
   const mapping: ParseMapping = {
@@ -213,8 +234,10 @@ function usedTitles({ group, table }: DescribedTable, count: number): readonly (
 /** By their titles, if they have any. */
 function nameTables(described: readonly DescribedTable[]): Record<string, TableMapping> {
   const named: Record<string, TableMapping> = {};
-  for (const [n, { group, table }] of described.entries()) {
-    const title = group.parts.length === 1 ? group.titles[0]?.cells.find((cell) => cell !== '') : undefined;
+  for (const [n, { group, table, name: own }] of described.entries()) {
+    const [first] = group.parts;
+    const level = first?.kind === 'rows' ? first.described?.name : undefined;
+    const title = own ?? level ?? (group.parts.length === 1 ? nameIn(group.titles[0]) : undefined);
     const clean = (title ?? '').replace(/[^\p{L}\p{N} _-]+/gu, ' ').trim();
     const name = clean.slice(0, 40) || (n === 0 ? 'readings' : `table ${n + 1}`);
     named[name in named ? `${name} ${n + 1}` : name] = table;
@@ -222,12 +245,20 @@ function nameTables(described: readonly DescribedTable[]): Record<string, TableM
   return named;
 }
 
+/** A fact is no name of a table: its value differs in the next file. */
+function nameIn(title: Line | undefined): string | undefined {
+  const [name, ...others] = title?.cells.filter((cell) => cell !== '') ?? [];
+  return others.length > 0 || /[:=]\s*\S/.test(name ?? '') ? undefined : name;
+}
+
 /** Words that stand for no value in columns of numbers. */
 function findNoValues(lines: readonly Line[], found: readonly FoundTable[]): string[] {
   const words = found.flatMap((table) => {
     const rows = lines.slice(table.kind === 'rows' ? table.body.from : table.from + 1, table.to);
     const isNumeric = (n: number) => table.kind === 'plate' || table.body.kinds[n] === 'number';
-    return rows.flatMap(({ cells }) => cells.filter((cell, n) => isNumeric(n) && isNoValue(cell)));
+    return rows
+      .filter((line) => kindsOf(line).includes('any'))
+      .flatMap(({ cells }) => cells.filter((cell, n) => isNumeric(n) && isNoValue(cell)));
   });
   return [...new Set(words)];
 }
@@ -288,14 +319,15 @@ const toMapping = ({ decimal, thousands }: NumberMarks): MarksMapping => ({
   ...(thousands && { thousands }),
 });
 
-const numberCells = (lines: readonly Line[], { from, to, kinds }: Body): NumberCell[] =>
-  lines
-    .slice(from, Math.min(to, from + MAX_ROWS))
-    .flatMap((line) =>
-      line.cells
-        .map((text, cell) => ({ line, cell, text }))
-        .filter(({ cell, text }) => kinds[cell] === 'number' && looksNumeric(text)),
-    );
+function numberCells(lines: readonly Line[], { from, to, kinds }: Body): NumberCell[] {
+  const found: NumberCell[] = [];
+  for (const line of lines.slice(from, Math.min(to, from + MAX_ROWS))) {
+    line.cells.forEach((text, cell) => {
+      if (kinds[cell] === 'number' && looksNumeric(text)) found.push({ line, cell, text });
+    });
+  }
+  return found;
+}
 
 function numberDoubts({ text, choices: [assumed, ...others] }: AmbiguousNumber): string[] {
   if (!assumed || others.length === 0) return [];
@@ -317,6 +349,12 @@ const headlessError = (line: Line, refuse: Refuse): FileError =>
   refuse('these lines look like rows of a table without a header', {
     line,
     hint: 'if the file has no header, write `parse: { table: { header: none } }`',
+  });
+
+const mixedError = (line: Line, refuse: Refuse): FileError =>
+  refuse('rows of several kinds are mixed below this line, and some lines fit none of them', {
+    line,
+    hint: 'describe one table for each kind, for example `parse: { table: { header: "…", skip: "…" } }`',
   });
 
 const longRowError = ({ line, columns }: LongRow, refuse: Refuse): FileError =>

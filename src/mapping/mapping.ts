@@ -3,7 +3,7 @@ import type { Instrument } from '../config/load.js';
 import { NO_MAPPING, withDefaults } from '../config/vocabulary.js';
 import { FileError, LabfeedError, type Problem } from '../errors.js';
 import { measureFile } from '../learn/formats.js';
-import { type Measured, withMapping } from '../learn/measure.js';
+import { type Measured, noRunDate, withMapping } from '../learn/measure.js';
 import { checkTemplates, createMapper, type Mapped, type NewPart } from '../map/draft.js';
 import { findUnused } from '../map/omissions.js';
 import { choosePlot, type PlotChoice } from '../map/plot.js';
@@ -11,7 +11,7 @@ import type { SourceFile } from '../map/scope.js';
 import type { ReadDate } from '../map/templates.js';
 import { markComment, referenceOf } from '../markers.js';
 import type { DateHabits, DiskFile, FileRecord, Hashed, IdentifiedFile } from '../model.js';
-import { mainFile, parse, withOtherFiles } from '../parse/parse.js';
+import { mainFile, parse, withEncoding, withOtherFiles } from '../parse/parse.js';
 import { openFile, type Source } from '../parse/source.js';
 import { readDate } from '../parse/values/date.js';
 import { createGuard, type Guard } from '../watch/guard.js';
@@ -76,7 +76,7 @@ export function createMapping(instrument: MappingOptions, journal?: string): Map
 
 /** Nobody has checked how the file is read if there is no mapping, or if the mapping is as `learn` drafted it. */
 function refuseUnused(record: FileRecord, { path }: IdentifiedFile, { parse, unread }: MappingOptions): void {
-  const unused = (unread ?? (parse ? 'warn' : 'hold')) === 'hold' ? findUnused(record) : undefined;
+  const unused = (unread ?? (parse ? 'warn' : 'quarantine')) === 'quarantine' ? findUnused(record) : undefined;
   if (!unused) return;
   throw new FileError(unused.message, {
     where: { file: path, ...(unused.line !== undefined && { line: unused.line }) },
@@ -116,7 +116,7 @@ export async function tryFile(
 }
 
 /** A trial of a file that the daemon would quarantine, although it can be read. */
-export interface HeldTrial extends Trial {
+export interface QuarantinedTrial extends Trial {
   readonly quarantine: FileError;
   /** Its date could not be found out. That of the draft is only the day the file was modified. */
   readonly isUndated: boolean;
@@ -126,11 +126,11 @@ export interface HeldTrial extends Trial {
  * What was read of a file that would be quarantined because lines were not used or its date is unclear. Throws a
  * FileError if the file cannot be read.
  */
-export async function tryHeldFile(
+export async function tryQuarantined(
   instrument: TrialInstrument,
   file: IdentifiedFile,
   nowMs: number,
-): Promise<Trial | HeldTrial> {
+): Promise<Trial | QuarantinedTrial> {
   const record = await createMapping(instrument).parse(file);
   const { experiment } = instrument;
   const undated = { ...experiment, date: '{{ file.modified }}' };
@@ -178,10 +178,11 @@ export async function parseRun(
   const options = NO_MAPPING;
   const main = mainFile(source, options);
   const file = openFile(main, options, signal);
-  const { mapping, firstRow, ambiguity, read } = await measureFile(file, complete);
+  const { mapping, firstRow, undated, ambiguity, read } = await measureFile(file, complete);
   if (ambiguity) throw ambiguity;
   try {
-    return allUnread(withOtherFiles(withFirstDate(await read(mapping), firstRow), source, [main]));
+    const record = withEncoding(withoutDate(withFirstDate(await read(mapping), firstRow), undated), file);
+    return allUnread(withOtherFiles(record, source, [main]));
   } catch (error) {
     throw error instanceof FileError ? withMapping(error, mapping) : error;
   }
@@ -195,6 +196,13 @@ function withFirstDate(record: FileRecord, from: Measured['firstRow']): FileReco
   return value === undefined || record.meta.has('date')
     ? record
     : { ...record, meta: new Map([...record.meta, ['date', value]]) };
+}
+
+/** A date of an export or a calibration must not become that of the run. */
+function withoutDate(record: FileRecord, undated: Measured['undated']): FileRecord {
+  if (undated === undefined) return record;
+  const assumed = [...(record.assumed ?? []), `${noRunDate(undated)}, so the date is the day the file was modified`];
+  return { ...record, isUndated: true, assumed };
 }
 
 /** Without a mapping, nobody chose to leave anything out. */

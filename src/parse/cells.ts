@@ -113,7 +113,7 @@ function longestRun(delimiter: string, texts: readonly string[]) {
   let width = 0;
   for (const text of texts) {
     if (text.trim() === '') continue;
-    const cells = split.all(text).length;
+    const cells = split.text === undefined ? split.all(text).length : 1 + count(text, split.text);
     run = cells > 1 && cells === width ? run + 1 : Number(cells > 1);
     width = cells;
     if (run > longest.run) longest = { delimiter, run, width };

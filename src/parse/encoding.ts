@@ -27,6 +27,12 @@ export function detectEncoding(sample: Buffer): { encoding?: string; possible: r
   return { possible: left.length > 0 ? left.slice(0, 4) : ['windows-1252'] };
 }
 
+/** What to say of an encoding that was chosen for a file, as a phrase; undefined if it is one of the usual ones. */
+export const describeDetected = (encoding = 'utf-8'): string | undefined =>
+  ['utf-8', 'windows-1252', 'utf-16le', 'utf-16be'].includes(encoding)
+    ? undefined
+    : `the encoding seems to be ${encoding}. If characters look wrong, change encoding under parse`;
+
 /** Control characters, characters for private use, and bytes that are no character. */
 const IMPOSSIBLE = /[\u0080-\u009f\ufffd]|\p{Co}|\p{Cn}/u;
 
@@ -62,7 +68,7 @@ const ALPHABETS: Readonly<Record<string, readonly string[]>> = {
   ...Object.fromEntries(OTHERS.map((encoding) => [encoding, FOREIGN])),
 };
 
-/** What no text has, but text that is decoded wrongly. */
+/** Patterns that occur only in text that was decoded with the wrong encoding. */
 const ODD: readonly RegExp[] = [
   // A sign within a word: `Gr”áe`, `pow³oka`.
   /\p{L}(?![’‘·–—°µ−])[^\p{ASCII}\p{L}\p{M}]+\p{Ll}/u,

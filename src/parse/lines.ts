@@ -28,9 +28,10 @@ export const isEmpty = ({ cells }: Line): boolean => cells.length <= 1 && (cells
 
 const MAX_RULE = 1000;
 
+const DRAWN = /^[\s\-=_+|*]+$/;
+
 /** A drawn line: `-----`. */
-export const isRule = ({ text }: Line): boolean =>
-  text.length < MAX_RULE && /^[\s\-=_+|*]+$/.test(text) && /[-=_*]{3}/.test(text);
+export const isRule = ({ text }: Line): boolean => text.length < MAX_RULE && DRAWN.test(text) && /[-=_*]{3}/.test(text);
 
 /** Instruments do not write longer lines: the file is of another kind, or damaged. */
 const MAX_LINE_CHARACTERS = 16 * 2 ** 20;

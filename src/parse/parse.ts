@@ -4,6 +4,7 @@ import type { ParseOptions } from '../config/vocabulary.js';
 import type { FileError } from '../errors.js';
 import type { DateHabits, FileRecord, Unread, Value } from '../model.js';
 import { openLines } from './cells.js';
+import { describeDetected } from './encoding.js';
 import { createUniqueNames } from './extract/columns.js';
 import { compileLinePattern, HINT_LINES, lineNotFound } from './extract/context.js';
 import { FORMATS, type FormatReader, formatOf } from './formats/formats.js';
@@ -71,7 +72,14 @@ const inFile = (record: FileRecord, { parts }: Source, { path }: Source): FileRe
 export async function readFile(file: OpenFile): Promise<FileRecord> {
   const format = FORMATS[await formatOf(file)];
   await requireWhen(file, format);
-  return { dates: file.options.dates, ...(await format.read(file)) };
+  const record = { dates: file.options.dates, ...(await format.read(file)) };
+  return file.options.encoding === 'auto' ? withEncoding(record, file) : record;
+}
+
+/** Says which encoding was detected, unless it is a usual one. */
+export function withEncoding(record: FileRecord, { known }: Pick<OpenFile, 'known'>): FileRecord {
+  const detected = describeDetected(known.encoding);
+  return detected === undefined ? record : { ...record, assumed: [...(record.assumed ?? []), detected] };
 }
 
 /** Refuses a file without a line that matches `when`. */
@@ -151,6 +159,9 @@ function mergeRecords(main: FileRecord, others: readonly FileRecord[]): FileReco
     meta: new Map(records.flatMap(({ meta }) => [...meta].map(([name, value]) => [factName(name), value] as const))),
     tables: records.flatMap(({ tables }) => tables.map((table) => ({ ...table, name: tableName(table.name) }))),
     unread: records.flatMap(({ unread }) => unread),
+    ...(records.some(({ assumed }) => assumed) && {
+      assumed: [...new Set(records.flatMap(({ assumed = [] }) => assumed))],
+    }),
     tableLines: records.reduce((sum, { tableLines = 0 }) => sum + tableLines, 0),
     dates: { ...main.dates, known: datesIn(others, main.dates) },
   };

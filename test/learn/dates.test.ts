@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { withDefaults } from '../../src/config/vocabulary.js';
 import { measureFile } from '../../src/learn/formats.js';
 import { openFile } from '../../src/parse/source.js';
+import { dateCandidates } from '../../src/parse/values/date-candidates.js';
 import { meta, read } from '../support/reading.js';
 
 const XY = 'x,y,z\n400,0.043,1\n401,0.044,2\n402,0.045,3\n';
@@ -52,6 +53,13 @@ describe('the order of day and month is proven by', () => {
     expect(await formatsOf(run('03/04/2026'), path)).toBe(format);
   });
 
+  test('other dates, unless they are written differently', async () => {
+    expect([await formatsOf(`Checked: 27/06/2019\n${run('12/03/2022')}`)].flat()).toEqual(['dd/MM/yyyy']);
+    expect([await formatsOf(`Checked: 27/06/2019\n${run('12/3/2022')}`)].flat()).toEqual(['dd/MM/yyyy']);
+    expect((await read(`Checked: 27/06/2019\n${run('12/03/2022')}`)).meta.get('date')?.value).toBe('2022-03-12');
+    expect((await read(`Checked: 27/06/2019\n${run('12/3/2022')}`)).meta.get('date')?.value).toBe('12/3/2022');
+  });
+
   test('the time of the file: a run is not later, and a file that is written at once is not much later', async () => {
     expect(await formatsOf(run('03/04/2026'), 'a.csv', local('2026-03-10T00:00'))).toBe('MM/dd/yyyy');
     expect(await formatsOf(run('03/04/2026 10:15'), 'a.csv', local('2026-04-03T10:20'))).toBe('dd/MM/yyyy HH:mm');
@@ -66,7 +74,7 @@ describe('the order of day and month is proven by', () => {
     ).toBeUndefined();
   });
 
-  test('nothing else', async () => {
+  test('neither a 12-hour clock, nor missing zeros, nor a short sequence of days', async () => {
     for (const text of [
       run('03/04/2026 3:04:05 PM'),
       run('3/4/2026'),
@@ -93,7 +101,7 @@ describe('the date of the run', () => {
     ['not the expiry', 'Expiry date: 2027-02-01\nTest: 2026-01-05\n', '2026-01-05'],
     [
       'not a date that is not set',
-      'Started: 1970-01-01 00:00:00\nReport time: 2026-01-05 10:00\n',
+      'Started: 1970-01-01 00:00:00\nTime stamp: 2026-01-05 10:00\n',
       '2026-01-05T10:00:00',
     ],
     ['German', 'Druckdatum: 2026-02-01\nMessdatum: 2026-01-05\n', '2026-01-05'],
@@ -156,4 +164,8 @@ test('rows with the date of a clock that was never set do not tell when the run 
   const source = { path: 'a.csv', name: 'a.csv', content: Buffer.from(`Date: 2025-08-28\n\ntime,n,m\n${rows}\n`) };
   const { firstRow, mapping } = await measureFile(openFile(source, withDefaults({})));
   expect([firstRow, mapping.facts?.['date'] ?? 'Date']).toEqual([undefined, 'Date']);
+});
+
+test.each(['2.1.1015', '1.2.0345', '10/11/2345'])('%s is no date', (text) => {
+  expect(dateCandidates(text)).toEqual([]);
 });

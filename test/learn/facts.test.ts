@@ -23,6 +23,12 @@ describe('a list of facts', () => {
       'Sample: S 17   Operator: Ada\nLamp: D2   Mode: scan\n',
       { Sample: 'S 17', Lamp: 'D2', Mode: 'scan' },
     ],
+    [
+      'beside words with a number',
+      'Method: USP 2  Run no. 2211  Started 2022-05-30 07:58\nLamp: D2\nMode: scan\n',
+      { Method: 'USP 2', Lamp: 'D2', Mode: 'scan' },
+    ],
+    ['with aligned units', 'Level = 400.0   cm\nRange = 1750.0  cm\nMode = scan\n', { Level: 400, Range: 1750 }],
     ['in one line', 'Sample: S 17, Operator: Ada, Lamp: D2\n', { Sample: 'S 17', Operator: 'Ada', Lamp: 'D2' }],
     ['with a unit in the name', 'Temp (°C): 25\nMode: scan\n', { Temp: 25, Mode: 'scan' }],
     ['with a unit in a third cell', 'Temp,25,°C\nTime,3,min\nMode,scan\n', { Temp: 25, Time: 3, Mode: 'scan' }],
@@ -85,6 +91,12 @@ describe('no fact is', () => {
     expect(date).toBe('2024-05-03T16:54:03');
   });
 
+  test('a value together with the name and the value beside it', async () => {
+    const text = 'Sample: nk_114pktFilename:    NK_114.raw\nRemark: first     see page two\nLamp: D2\nMode: scan\n';
+    const facts = Object.entries(meta(await read(text + TABLE))).filter(([name]) => !/^A\d$/.test(name));
+    expect(Object.fromEntries(facts)).toEqual({ Lamp: 'D2', Mode: 'scan' });
+  });
+
   test('a drawn line, the name of a section, or a name without a value', async () => {
     const text = '==== BEGINNING ====\n[Settings]\nMode: scan\nLamp: D2\nRemarks:\n';
     expect(meta(await read(text + TABLE))).toEqual({ Mode: 'scan', Lamp: 'D2', Remarks: null });
@@ -104,4 +116,11 @@ describe('no fact is', () => {
 test('a simple list needs a simple separator', async () => {
   const { mapping } = await measured(`Started: 10:05\nFile: C:\\Data\nMode: scan${TABLE}`);
   expect(mapping.meta).toEqual({ separator: ':' });
+});
+
+test('the value of a fact ends at the empty cell before the numbers beside it', async () => {
+  const { mapping } = await measured(
+    'Length,2500,,-0.5,0.02\nSource,CH1,,-0.4,0.68\nModel,TDS,,-0.3,1.28\n,,,-0.2,2.5\n',
+  );
+  expect(mapping.meta).toEqual({ separator: ',', value: 2 });
 });

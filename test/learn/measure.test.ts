@@ -16,6 +16,12 @@ describe('measuring a file', () => {
     ['thousands', 'x;y\n1.5;2\n1,234.5;3\n', { delimiter: ';', table: {}, thousands: ',' }],
     ['units below the names', 'Rate,Stress,n\n[1/s],[Pa],\n0.1,5,1\n', { delimiter: ',', table: { units: 'nextRow' } }],
     ['units after a slash', 'E/V,I/A\n-0.2,8e-6\n-0.3,6e-6\n', { delimiter: ',', table: { units: 'slash' } }],
+    [
+      'units beside the numbers',
+      'Conc.,conc. units,Volume (uL),n\n5.2,ng/uL,2,1\n5.3,ng/uL,2,2\n',
+      { delimiter: ',', table: { units: { column: 'conc. units' } } },
+    ],
+    ['words beside the numbers', 'Conc.,Unit,n\n5.2,first,1\n5.3,mg,2\n', { delimiter: ',', table: {} }],
     ['no header', '1,2\n3,4\n5,6\n', { delimiter: ',', table: { header: 'none' } }],
     [
       'names and values, then a table',

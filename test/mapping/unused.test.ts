@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { trialAsJson, trialAsText } from '../../src/commands/try.js';
 import { makePreview } from '../../src/daemon/preview.js';
 import { learn, toInstrument, toYaml } from '../../src/learn/learn.js';
-import { tryFile, tryHeldFile } from '../../src/mapping/mapping.js';
+import { tryFile, tryQuarantined } from '../../src/mapping/mapping.js';
 import { openSample } from '../../src/mapping/sample.js';
 import { changesBetween, shapeOf } from '../../src/model.js';
 import { tempFolder } from '../support/temp-folder.js';
@@ -72,8 +72,8 @@ describe('lines that look like readings and are in no table', () => {
 
   test('`try` shows what was read of a file that would be quarantined, and no date if that is unclear', async () => {
     const show = async (text: string) =>
-      tryHeldFile(
-        toInstrument('scope', { watch: '/data', parse: PARSE, unread: 'hold' }),
+      tryQuarantined(
+        toInstrument('scope', { watch: '/data', parse: PARSE, unread: 'quarantine' }),
         await sample(text),
         Date.now(),
       );
@@ -94,7 +94,7 @@ describe('lines that look like readings and are in no table', () => {
       table: { header: 't' },
     };
     const instrument = toInstrument('scope', { watch: '/data', parse: dated });
-    const undated = await tryHeldFile(instrument, await sample(`Date,03/04/2026\nt,y\n${TABLE}\n`), Date.now());
+    const undated = await tryQuarantined(instrument, await sample(`Date,03/04/2026\nt,y\n${TABLE}\n`), Date.now());
     expect(trialAsText(undated, false)).toMatch(/^would be quarantined: [\s\S]*\ndate {8}unknown\n/);
     expect(trialAsJson(undated)).toMatchObject({
       quarantine: expect.stringContaining('03/04/2026'),
@@ -104,15 +104,15 @@ describe('lines that look like readings and are in no table', () => {
   });
 
   test('quarantine a run that is read as drafted or without a mapping, unless they are few', async () => {
-    await expect(attempt(TEXT, { parse: PARSE, unread: 'hold' })).rejects.toMatchObject({
+    await expect(attempt(TEXT, { parse: PARSE, unread: 'quarantine' })).rejects.toMatchObject({
       message: MESSAGE,
       where: { line: 10 },
       hint: expect.stringMatching(/add a table for them to the mapping; .*`unread: warn`/),
     });
     const few = `t,y\n${TABLE}\n${TABLE}\n${TABLE}\n${TABLE}\n${TABLE}\n${TABLE}\n\nSecond part\n${UNUSED}\n`;
-    expect((await attempt(few, { parse: PARSE, unread: 'hold' })).warnings).toHaveLength(1);
+    expect((await attempt(few, { parse: PARSE, unread: 'quarantine' })).warnings).toHaveLength(1);
     const two = `t,y\n1,2\n\nSecond part\n1;2;3\n4;5;6\n`;
-    expect((await attempt(two, { parse: PARSE, unread: 'hold' })).warnings).toEqual([]);
+    expect((await attempt(two, { parse: PARSE, unread: 'quarantine' })).warnings).toEqual([]);
   });
 
   test('quarantine a run without a mapping, and not if a person decided to file it', async () => {
@@ -124,11 +124,11 @@ describe('lines that look like readings and are in no table', () => {
     expect((await attempt(text, { unread: 'warn' })).warnings).toHaveLength(1);
   });
 
-  test('are doubts of a draft, which holds such runs until a person changes it', async () => {
+  test('are doubts of a draft, which quarantines such runs until a person changes it', async () => {
     const short = `t,y\n${TABLE}\n${TABLE}\n${TABLE}\n${TABLE}\n${TABLE}\n${TABLE}\n`;
     const file = await sample(`${short}\n1 2 3 4\n1 2 3 5 7\n2 3 4 5\nend of file\n2 3 4 6\n`);
     const learned = await learn([file], Date.now());
-    expect(learned.instrument).toMatchObject({ unread: 'hold' });
+    expect(learned.instrument).toMatchObject({ unread: 'quarantine' });
     const yaml = await toYaml(learned, [file.path]);
     expect(yaml).toMatch(/# Unsure: \d lines that look like readings were not used: /);
   });
@@ -139,7 +139,7 @@ test.each([
   ['statistics', 'Mean,1,2\nSD,0.1,0.2\nCV%,1,2\nMax,3,4\nMin,1,1\n'],
   ['settings', 'Wavelengths\t260\t280\nGains\t1\t2\nTimes\t5\t6\nSlits\t1\t1\n'],
   ['dates alone', 'Started 2026-03-04 10:20\nPaused 2026-03-04 10:30\nEnded 2026-03-04 10:40\n'],
-])('%s below the readings are no readings', async (_, footer) => {
+])('%s below the readings are not taken for readings', async (_, footer) => {
   const { record } = await attempt(`t,y\n${TABLE}\n\n${footer}`, {
     parse: { ...PARSE, meta: { separator: 'tab' } },
   });

@@ -14,6 +14,19 @@ describe('blocks of one table', () => {
     ]);
   });
 
+  test('a block within a block keeps what the outer one captures, until the next outer one', async () => {
+    const text = 'No,p\nCycle 1\nStep 1\n1,5\nStep 2\n2,6\nCycle 2\n3,7\nStep 3\n4,8\n';
+    const every = ['/^Cycle (?<cycle>\\d)/', '/^Step (?<step>\\d)/'];
+    const record = await table(text, { every, header: 'No' });
+    expect(rows(record)).toEqual([
+      { cycle: 1, step: 1, No: 1, p: 5 },
+      { cycle: 1, step: 2, No: 2, p: 6 },
+      { cycle: 2, step: null, No: 3, p: 7 },
+      { cycle: 2, step: 3, No: 4, p: 8 },
+    ]);
+    expect(record.unread).toEqual([]);
+  });
+
   test('a header above the first block is not a fact', async () => {
     const record = await read('Lot,7\n#No,p\nStep 1\n1,5\n2,6\n', {
       ...{ delimiter: ',', comment: '#', meta: { separator: ',', delimiter: ',' } },

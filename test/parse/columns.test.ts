@@ -153,6 +153,11 @@ describe('`units: { column }`', () => {
     expect(columns(record)).toEqual(['Test', 'result [g]', 'Unit', 'Range']);
   });
 
+  test('leaves the units in the names of other columns', async () => {
+    const record = await table('Conc.,Unit,Volume (uL)\n5,mg,2\n', { units: { column: 'Unit' } });
+    expect(columns(record)).toEqual(['Conc. [mg]', 'Unit', 'Volume [uL]']);
+  });
+
   test('is ignored for texts and refused if the column is missing', async () => {
     const record = await table('a,b,Unit\n1,none,mg\n', { units: { column: 'Unit' } });
     expect(record.tables[0]?.rows[0]?.[1]).toEqual({ value: 'none', text: 'none' });

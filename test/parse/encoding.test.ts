@@ -95,5 +95,14 @@ test('learn writes the encoding that it found, and a doubt', async () => {
   expect(rows(await read(bytes))[0]).toEqual({ 試料: 'あい', 濃度: 1.5, n: 1 });
   const { mapping, doubts } = await measured(bytes);
   expect(mapping.encoding).toBe('shift_jis');
-  expect(doubts).toContainEqual(expect.stringContaining('the file seems to be shift_jis'));
+  expect(doubts).toContainEqual(expect.stringContaining('the encoding seems to be shift_jis'));
+});
+
+test('a reading names the encoding that was detected, unless it is a usual one or the mapping names it', async () => {
+  const japanese = iconv.encode('試料,濃度,n\nあい,1.5,1\nうえ,2.5,2\n', 'shift_jis');
+  const said = [expect.stringContaining('the encoding seems to be shift_jis')];
+  expect((await read(japanese)).assumed).toEqual(said);
+  expect((await read(japanese, { table: {} })).assumed).toEqual(said);
+  expect((await read(japanese, { encoding: 'shift_jis', table: {} })).assumed).toBeUndefined();
+  expect((await read(iconv.encode('t (s),T (°C)\n1,20.5\n2,20.6\n3,20.7\n', 'windows-1252'))).assumed).toBeUndefined();
 });

@@ -108,6 +108,12 @@ describe('other sources', () => {
     ]);
   });
 
+  test('all lines of a text in XML', async () => {
+    const xml = '<a>\n<b>\n1\n2\n</b>\n<c>y</c>\n<!-- by\nAda -->\n</a>';
+    expect(shown(await readAs('xml', xml, { facts: { c: '/a/c' } }))).toEqual(['left out 2-5', 'left out 7-8']);
+    expect(shown(await readAs('xml', xml, { facts: { b: '/a/b', c: '/a/c' } }))).toEqual(['left out 7-8']);
+  });
+
   test('fields, components and repeated values of records', async () => {
     const text = 'H|\\^&|||Lab\nP|1|Ada^Byron\nR|1|K^1|5\\6\nR|2|Na|7\n';
     const mapping = {

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Value } from '../../src/model.js';
 import { createDateReader } from '../../src/parse/values/date.js';
-import { isUnit, unitAfterSlash, unitInBrackets } from '../../src/parse/values/unit.js';
+import { isUnit, unitAfterSlash, unitInName } from '../../src/parse/values/unit.js';
 import { createValueReader, type NumberMarks } from '../../src/parse/values/value.js';
 
 interface Setting extends Partial<NumberMarks> {
@@ -168,31 +168,48 @@ test('the text of any cell is kept as written', () => {
 
 describe('units', () => {
   test.each(
-    'mg ng/uL ng/µL ng/μL °C ºC degC % %rh RH(%) cm-1 cm⁻¹ m²/g W/m2 mol·L⁻¹ 1/s Pa·s rad/s cells/ml cp/µL mmol/g kPa Ω mAh V'.split(
-      ' ',
-    ),
+    'mg ng/uL ng/µL ng/μL °C ºC degC % %rh RH(%) cm-1 cm⁻¹ m²/g W/m2 mol·L⁻¹ 1/s Pa·s rad/s cells/ml cp/µL mmol/g kPa Ω mAh V'
+      .split(' ')
+      .concat(['mS cm⁻¹', 'umol m-2 s-1', 'J/(g K)', 'W/(m·K)', '10^6/mL', '1e6 cells/mL', 'V vs Ag/AgCl', 'Deg C']),
   )('%s is one', (unit) => {
     expect(isUnit(unit)).toBe(true);
   });
 
-  test.each(['Test', 'dPCR reaction', 'SN 5304', 'Inj.', 'x', 'Name', '260', '', 'average', 'A260/A280', '10^6'])(
-    '%j is not a unit',
-    (text) => {
-      expect(isUnit(text)).toBe(false);
-    },
-  );
+  test.each([
+    'Test',
+    'dPCR reaction',
+    'SN 5304',
+    'Inj.',
+    'x',
+    'Name',
+    '260',
+    '',
+    'average',
+    'A260/A280',
+    '10^6',
+    'A1',
+    'V1',
+    'mg dry',
+  ])('%j is not a unit', (text) => {
+    expect(isUnit(text)).toBe(false);
+  });
 
   test.each([
     ['Weight (mg)', 'Weight', 'mg'],
     ['U[V]', 'U', 'V'],
     ['Humidity (RH(%))', 'Humidity', 'RH(%)'],
-  ])('%s has a unit in brackets', (written, name, unit) => {
-    expect(unitInBrackets(written)).toEqual({ name, unit });
+    ['Weight {mg}', 'Weight', 'mg'],
+    ['Temp, °C', 'Temp', '°C'],
+  ])('%s has a unit in brackets or after a comma', (written, name, unit) => {
+    expect(unitInName(written)).toEqual({ name, unit });
   });
 
-  test.each(['Conc. (dPCR reaction)', '(mg)', 'Analysis(Inj.)', 'mg'])('%s has no unit', (written) => {
-    expect(unitInBrackets(written)).toBeUndefined();
-  });
+  test.each(['Conc. (dPCR reaction)', '(mg)', 'Analysis(Inj.)', 'mg', 'Sensor, A', 'Well (A1)', ', mg'])(
+    '%s has no unit',
+    (written) => {
+      expect(unitInName(written)).toBeUndefined();
+    },
+  );
 
   test.each([
     ['freq/Hz', 'freq', 'Hz'],

@@ -10,6 +10,7 @@ import {
   createRegion,
   groupNames,
   isComment,
+  type LinePattern,
   lineNotFound,
   namedGroups,
   stripComment,
@@ -55,8 +56,8 @@ const createFinder = (options: TableOptions, sink: BlockSink, context: Context) 
   /** Captures of the current block, and those of `after`, which all blocks have. */
   ...{ captures: NONE, afterCaptures: NONE },
   head: undefined as Head | undefined,
-  /** The line that started the block, if it captures something and no row has it yet. */
-  marker: undefined as Line | undefined,
+  /** The lines that started the block, if they capture something and no row has it yet. */
+  markers: [] as Line[],
   /** A header above the first block, for blocks without one. */
   headerAbove: undefined as Line | undefined,
   names: [] as Line[],
@@ -87,13 +88,27 @@ function compilePatterns(options: TableOptions, context: Context) {
     after: options.after ? compileLinePattern(options.after) : never,
     afterCaptures: compileCaptures(options.after ?? []),
     begins: options.every ? compileLinePattern(options.every) : never,
-    captures: compileCaptures(options.every ?? []),
+    captures: compileNested(options.every ?? []),
     isOnlyMarker: compileMarker([...(options.after ?? []), ...(options.every ?? [])]),
     isHeader: header ?? isContent,
     isSkipped: skip,
     /** `isVoid`: rows and plates differ in what is blank. */
     ends: (line: Line, isVoid: boolean) => (isVoid && endsAtBlank) || until(line),
     isRow: (line: Line) => isContent(line) && (rows?.(line) ?? true),
+  };
+}
+
+/** What a line that starts a block captures. What lines of earlier patterns captured stays: a step is within its cycle. */
+function compileNested(every: readonly LinePattern[]) {
+  const patterns = every.map((pattern, n) => ({
+    matches: compileLinePattern([pattern]),
+    captures: compileCaptures([pattern]),
+    outer: new Set(groupNames(every.slice(0, n))),
+  }));
+  return (line: Line, before: ReadonlyMap<string, string>) => {
+    const own = patterns.find(({ matches }) => matches(line));
+    const kept = [...before].filter(([name]) => own?.outer.has(name));
+    return { captures: new Map([...kept, ...(own?.captures(line) ?? [])]), isNested: kept.length > 0 };
   };
 }
 
@@ -113,7 +128,9 @@ export function offerTableLine(finder: TableFinder, original: Line): LineUse {
   }
   if (options.every && match.begins(line)) {
     closeBlock(finder);
-    openBlock(finder, match.captures(line));
+    const { captures, isNested } = match.captures(line, finder.captures);
+    if (!isNested) dropMarkers(finder);
+    openBlock(finder, captures);
     return markBlock(finder, line);
   }
   switch (finder.state) {
@@ -135,14 +152,14 @@ export function offerTableLine(finder: TableFinder, original: Line): LineUse {
 
 function markBlock(finder: TableFinder, line: Line): LineUse {
   if (!finder.match.isOnlyMarker(line)) return undefined;
-  finder.marker = finder.captures.size > 0 ? line : undefined;
+  if (finder.captures.size > 0) finder.markers.push(line);
   return 'marker';
 }
 
 /** What a marker captures becomes part of the rows below it, so without rows it is lost. */
-function dropMarker(finder: TableFinder): void {
-  if (finder.marker) addUnread(finder.context.unread, finder.marker, 'unread');
-  finder.marker = undefined;
+function dropMarkers(finder: TableFinder): void {
+  for (const marker of finder.markers) addUnread(finder.context.unread, marker, 'unread');
+  finder.markers = [];
 }
 
 function noteHeaderAbove(finder: TableFinder, line: Line): void {
@@ -156,7 +173,6 @@ function noteAfterBlank(finder: TableFinder, line: Line): void {
 }
 
 function openBlock(finder: TableFinder, captures: ReadonlyMap<string, string>): void {
-  dropMarker(finder);
   finder.captures = new Map([...finder.afterCaptures, ...captures]);
   finder.blocks++;
   finder.names = [];
@@ -252,7 +268,7 @@ function takeRow(finder: TableFinder, line: Line): LineUse {
   if (isRepeatedHeader) return 'marker';
   if (!match.isRow(line)) return match.isSkipped(line) ? 'skipped' : undefined;
   finder.hasContent = true;
-  finder.marker = undefined;
+  finder.markers = [];
   finder.rows++;
   sink.row(line);
   return 'claimed';
@@ -261,7 +277,7 @@ function takeRow(finder: TableFinder, line: Line): LineUse {
 /** Refuses the file if a line that the mapping names was not found. */
 export function finishTableFinder(finder: TableFinder): void {
   closeBlock(finder);
-  dropMarker(finder);
+  dropMarkers(finder);
   const { options, context, state, blocks, head, rows, hasHeader, isHeaderPattern } = finder;
   if (state === 'before') throw lineNotFound('after', options.after ?? [], context);
   if (options.every && blocks === 0) throw lineNotFound('every', options.every, context);

@@ -1,7 +1,7 @@
 import type { Where } from '../../config/grammar.js';
 import type { TableOptions } from '../../config/vocabulary.js';
 import { joinTexts, type Line, type Refuse, suggestName } from '../lines.js';
-import { bareUnit, unitAfterSlash, unitInBrackets } from '../values/unit.js';
+import { bareUnit, unitAfterSlash, unitInName } from '../values/unit.js';
 import type { NumberReader } from '../values/value.js';
 import type { Context } from './context.js';
 
@@ -142,15 +142,15 @@ function columnAt(cell: number, { columns, options }: ColumnPlanning): FileColum
   return columns.at(-1);
 }
 
-/** Splits the unit from a column's name as `units` says. */
+/** Splits the unit from a column's name as `units` says. A column of units concerns only the numbers to its left. */
 export function splitUnit(
   name: string,
   units: TableOptions['units'],
   isNumeric: boolean,
 ): { name: string; unit?: string } {
-  switch (typeof units === 'object' ? 'none' : units) {
+  switch (typeof units === 'object' ? 'inHeader' : units) {
     case 'inHeader':
-      return (isNumeric ? unitInBrackets(name) : undefined) ?? { name };
+      return (isNumeric ? unitInName(name) : undefined) ?? { name };
     case 'slash':
       return unitAfterSlash(name, isNumeric) ?? { name };
     case 'nextRow':
@@ -172,12 +172,16 @@ export function readHeader({ header, units }: Head): FileColumn[] {
   const width = Math.max(0, ...[...header, ...(units ? [units] : [])].map(({ cells }) => cells.length));
   return Array.from({ length: width }, (_, cell) => {
     const name = cleanName(joinRows(header, cell));
-    const unit = bareUnit(units?.cells[cell]);
+    const written = units?.cells[cell];
+    const unit = UNITS_LABEL.test(written ?? '') ? undefined : bareUnit(written);
     return name === ''
       ? { ...unnamedColumn(cell), name: unique(unnamedColumn(cell).name), unit }
       : namedColumn(unique(name), cell, unit);
   });
 }
+
+/** What the row of units is called, in its first cell. */
+const UNITS_LABEL = /^(?:units?|einheit(?:en)?|unit[ée]s?|unidad(?:es)?)\s*:?$/i;
 
 /** A name that spans several header rows. Repetitions come from merged cells. */
 const joinRows = (header: readonly Line[], cell: number): string =>

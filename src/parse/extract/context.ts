@@ -50,7 +50,7 @@ export function openContext(file: OpenFile, layout: FileLayout, dates: DateOptio
   };
 }
 
-type LinePattern = string | number;
+export type LinePattern = string | number;
 type LineMatcher = (line: Line) => boolean;
 
 /** A line in a mapping: a number, `blank`, `eof`, the text it starts with, a `/regex/`, or a list of these. */
@@ -166,18 +166,28 @@ export function createRegion(
   const split = delimiter === undefined ? (line: Line) => line : (line: Line) => splitLine(line, lineFormat);
   const wanted = sheetIndex(sheet, context);
   const crop = area === undefined ? undefined : createCrop(area);
+  const columns = area === undefined ? [] : [areaOf(area), ...wholeColumns(context)];
+  const isRead = (cell: number) =>
+    columns.some((each) => each && cell >= each.fromCell && cell <= (each.toCell ?? Number.POSITIVE_INFINITY));
   if (context.sheets.length === 0 && !crop) return { view: split, lineFormat };
   return {
     lineFormat,
     view(line) {
       if ((line.sheet ?? 0) !== wanted) return undefined;
       const cropped = crop ? crop(split(line)) : undefined;
-      if (cropped && cropped.cells.join('').length < line.cells.join('').length)
+      if (cropped && line.cells.some((cell, n) => cell !== '' && !isRead(n + 1)))
         addUnread(context.unread, line, 'left out');
       return crop ? cropped : split(line);
     },
   };
 }
+
+/** Areas of whole columns: a line may have facts in some cells and readings in others. */
+const wholeColumns = ({ options: { tables, meta } }: Context) =>
+  [...Object.values(tables), ...meta].flatMap(({ area }) => {
+    const columns = area === undefined ? undefined : areaOf(area);
+    return columns && columns.fromLine === 1 && columns.toLine === undefined ? [columns] : [];
+  });
 
 function sheetIndex(sheet: string | number | undefined, { sheets, refuse }: Context): number {
   if (sheet === undefined || sheets.length === 0) return 0;

@@ -5,7 +5,7 @@ import { nearest } from '../../text.js';
 import { compileSplit, type LineFormat, type Split } from '../cells.js';
 import { isBlank, joinTexts, type Line, lineKey, quoted, suggestName } from '../lines.js';
 import { parseZone } from '../values/date-candidates.js';
-import { bareUnit, unitInBrackets } from '../values/unit.js';
+import { bareUnit, unitInName } from '../values/unit.js';
 import { isUnreadable } from '../values/value.js';
 import { cleanName, createUniqueNames } from './columns.js';
 import { type Context, compileLinePattern, createRegion, lineNotFound, namedGroups, stripComment } from './context.js';
@@ -40,7 +40,7 @@ export function readFacts(named: readonly NamedFact[], context: Context, tree: T
   for (const { name, ...found } of named) {
     const read = context.values.read(found.text);
     const isBare = typeof read.value === 'number' && read.unit === undefined;
-    const inName = isBare && bareUnit(found.unit) === undefined ? unitInBrackets(name) : undefined;
+    const inName = isBare && bareUnit(found.unit) === undefined ? unitInName(name) : undefined;
     const value = withUnit(read, read.unit ?? bareUnit(found.unit) ?? inName?.unit);
     const final = unique(inName?.name ?? name);
     meta.set(final, value);
@@ -193,8 +193,8 @@ export function offerLine(finder: FactFinder, original: Line, isClaimed: boolean
 }
 
 /** Such a finder also reads lines that belong to tables. */
-const hasRange = ({ after, until, line }: Finder): boolean =>
-  after !== undefined || until !== undefined || line !== undefined;
+const hasRange = ({ after, until, line, area }: Finder): boolean =>
+  after !== undefined || until !== undefined || line !== undefined || area !== undefined;
 
 function readPairs(finder: FactFinder, line: Line): void {
   const { pairs, context } = finder;

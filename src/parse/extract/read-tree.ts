@@ -10,7 +10,7 @@ import { type Facts, type NamedFact, requireFact } from './facts.js';
 import { requireContent, scan } from './read-lines.js';
 import { addRow, beginBlock, compileConditions, finishTable, openTable, skipRow } from './table.js';
 import type { Found, Missing, Row, Tree } from './tree.js';
-import { addUnread, finishUnread, toRanges } from './unread.js';
+import { addUnread, finishUnread, type LineRange, toRanges } from './unread.js';
 
 /** Reads JSON, XML or records: facts and tables by their paths. `lines`: of records, for `meta` and cells. */
 export async function readTree(file: OpenFile, tree: Tree, lines: readonly Line[] = []): Promise<FileRecord> {
@@ -279,7 +279,7 @@ export interface LabelledFile {
   readonly labels: readonly NamedFact[];
   readonly tables: readonly LabelledTable[];
   /** The lines that are neither: comments, and what is outside of all blocks. */
-  readonly unread: readonly number[];
+  readonly unread: readonly LineRange[];
 }
 
 export interface LabelledTable {

@@ -356,7 +356,11 @@ function assemble(name: string, rows: Rows, facts: Facts): Table {
     });
   const cells = Array.from({ length: kept }, () => new Array<Value>(columns.length).fill(EMPTY));
   // Column by column: with thousands of columns, going row by row takes several times as long.
-  for (const [n, { value }] of columns.entries()) for (const [row, own] of cells.entries()) own[n] = value(row);
+  columns.forEach(({ value }, n) => {
+    cells.forEach((own, row) => {
+      own[n] = value(row);
+    });
+  });
   return { name, columns: columns.map(({ value: _, ...column }) => column), rows: cells, count };
 }
 

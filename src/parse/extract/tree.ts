@@ -1,5 +1,5 @@
 import { suggestName } from '../lines.js';
-import { isPlainNumber } from './unread.js';
+import { isPlainNumber, type LineRange } from './unread.js';
 
 /** A value as the file writes it. */
 export interface Found {
@@ -39,7 +39,7 @@ export interface Tree {
   /** The plain values of a row by their names, which may repeat. */
   values(row: Row): Iterable<readonly [name: string, found: Found]>;
   /** The lines of values that were not looked up. */
-  unread(): readonly number[];
+  unread(): readonly LineRange[];
   /** From a row if the path is relative. */
   explainMissing(path: string | number, row?: Row): Missing;
 }
@@ -56,10 +56,12 @@ export interface Node {
   /** Increases in file order. */
   readonly order: number;
   readonly line: number;
+  /** If its text spans several lines. */
+  lastLine?: number;
 }
 
 /** The tree of a JSON or XML file. `comments`: the lines of comments, which are no values. */
-export function createNodeTree(root: Node, size: number, comments: readonly number[] = []): Tree {
+export function createNodeTree(root: Node, size: number, comments: readonly LineRange[] = []): Tree {
   const used = new Set<Node>();
   const use = (node: Node) => used.add(node);
   return {
@@ -84,11 +86,12 @@ export function createNodeTree(root: Node, size: number, comments: readonly numb
 type Use = (node: Node) => void;
 
 /** The lines of nodes with a text that is not part of the value of a used node. */
-function unusedLines(root: Node, used: ReadonlySet<Node>): number[] {
-  const lines: number[] = [];
+function unusedLines(root: Node, used: ReadonlySet<Node>): LineRange[] {
+  const lines: LineRange[] = [];
   const open = [root];
   for (let node = open.pop(); node; node = open.pop()) {
-    if (node.text !== undefined && node.text !== '' && !isUsed(node, used)) lines.push(node.line);
+    const { text, line, lastLine = line } = node;
+    if (text !== undefined && text !== '' && !isUsed(node, used)) lines.push({ from: line, to: lastLine });
     for (const child of node.children) open.push(child);
   }
   return lines;

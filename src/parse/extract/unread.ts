@@ -20,7 +20,7 @@ const MAX_RANGES = 1000;
 
 export const openUnreadLines = () => ({
   ranges: [] as Range[],
-  /** How many unused lines that look like readings have a number of cells. */
+  /** By number of cells: how many unused lines look like readings. */
   widths: new Map<number, number>(),
   tableLines: 0,
   /** The sheets that something was read from. */
@@ -58,7 +58,7 @@ export function judgeLine(unread: UnreadLines, line: Line, texts: readonly strin
 const MAX_CELLS = 1000;
 const MAX_CHARACTERS = 10_000;
 const NUMBER = /^[<>~±]?\s*[+-]?(?:\d+(?:[.,' ]\d+)*|[.,]\d+)(?:e[+-]?\d+)?\s?%?$/i;
-/** Dates, times, and marks for no value stand beside numbers in rows, but alone they are no readings. */
+/** Dates, times and missing values occur in rows of readings, but a row of nothing else is not a reading. */
 const NEUTRAL =
   /^(?:\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}|[\d-]+T[\d:.]+\S*|\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?|[-*?]+|nan|n\/a|inf|ovrflw)$/i;
 /** The name of a sample or well. */
@@ -129,9 +129,9 @@ export function finishUnread(unread: UnreadLines, sheets: readonly string[], lat
   ];
 }
 
-/** Fewer lines of one width are no rows: most files have a line or two of numbers. */
+/** Fewer lines of one width are not readings: most files have a line or two of numbers. */
 const MIN_ROWS = 3;
-/** Of single numbers and labelled ones. */
+/** The same limit for lines with one number, with or without a label. */
 const MIN_SHORT_ROWS = 10;
 
 const countReadings = ({ widths }: UnreadLines, { width, readings }: Range): number =>
@@ -167,12 +167,21 @@ function without(range: Range, lines: ReadonlySet<string>): Range[] {
   return kept.map((part) => ({ ...part, readings: Math.min(range.readings, part.to - part.from + 1) }));
 }
 
-/** The lines of these values as ranges. */
-export function toRanges(lines: Iterable<number>, kind: Unread['kind']): Unread[] {
-  const ranges: Range[] = [];
-  for (const number of [...new Set(lines)].sort((a, b) => a - b))
-    addUnread({ ranges }, { number, text: 'x', cells: ['x'] }, kind);
-  return ranges.map(({ from, to }) => ({ kind, from, to }));
+/** The lines of a value, from the first to the last. */
+export interface LineRange {
+  readonly from: number;
+  readonly to: number;
+}
+
+/** The lines of these values, joined to ranges. */
+export function toRanges(lines: readonly LineRange[], kind: Unread['kind']): Unread[] {
+  const ranges: { kind: Unread['kind']; from: number; to: number }[] = [];
+  for (const { from, to } of lines.toSorted((a, b) => a.from - b.from)) {
+    const last = ranges.at(-1);
+    if (last && (from <= last.to + 1 || ranges.length >= MAX_RANGES)) last.to = Math.max(last.to, to);
+    else ranges.push({ kind, from, to });
+  }
+  return ranges;
 }
 
 /** A number whatever the mapping says. The unit of any other value may be dropped, because only numbers have units. */

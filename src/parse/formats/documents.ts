@@ -2,6 +2,7 @@ import iconv from 'iconv-lite';
 import { SaxesParser } from 'saxes';
 import { FileError } from '../../errors.js';
 import { createNodeTree, type Node, type Tree } from '../extract/tree.js';
+import type { LineRange } from '../extract/unread.js';
 import { quoted, type Refuse, raiseLimit } from '../lines.js';
 import { decode, knownEncoding, loadText, loadWhole, type OpenFile } from '../source.js';
 import { createDecimalWriter } from '../values/value.js';
@@ -21,7 +22,7 @@ type TreeBuilder = ReturnType<typeof openTree>;
 /** `isList`: whether the root is a list of the values in the file. */
 function openTree(maxNesting: number, refuse: Refuse, isList = false) {
   const root: Node = { name: '', parent: undefined, children: [], text: undefined, isList, order: 0, line: 1 };
-  return { maxNesting, refuse, root, here: root, size: 1, depth: 0, comments: [] as number[] };
+  return { maxNesting, refuse, root, here: root, size: 1, depth: 0, comments: [] as LineRange[] };
 }
 
 function addNode(tree: TreeBuilder, name: string, isList: boolean, at: Position, children: Node[]): Node {
@@ -252,8 +253,8 @@ function createParser(builder: TreeBuilder, refuse: Refuse): SaxesParser {
     if (builder.here !== builder.root) builder.here.text = (builder.here.text ?? '') + text;
   };
   parser.on('comment', (text) => {
-    const lines = text.split('\n').length;
-    if (/[\p{L}\p{N}]/u.test(text)) for (let n = 0; n < lines; n++) builder.comments.push(parser.line - n);
+    const { line } = parser;
+    if (/[\p{L}\p{N}]/u.test(text)) builder.comments.push({ from: line - text.split('\n').length + 1, to: line });
   });
   parser.on('text', append);
   parser.on('cdata', append);
@@ -263,6 +264,7 @@ function createParser(builder: TreeBuilder, refuse: Refuse): SaxesParser {
     // Blanks between elements are layout.
     const isBranch = here.children.some(({ name }) => !name.startsWith('@'));
     here.text = text === '' && isBranch ? undefined : text;
+    if (!isBranch && parser.line > here.line) here.lastLine = parser.line;
     closeNode(builder);
   });
   return parser;

@@ -1,6 +1,7 @@
 // Not jcampconverter: it accepts wrong check values and skips damaged data, and a line of 13 characters can take 3 GB.
 import type { NamedFact } from '../extract/facts.js';
 import type { LabelledFile, LabelledTable } from '../extract/read-tree.js';
+import type { LineRange } from '../extract/unread.js';
 import { joinTexts, type Line, quoted } from '../lines.js';
 import { loadText, type OpenFile } from '../source.js';
 import { createDecimalWriter } from '../values/value.js';
@@ -66,8 +67,8 @@ export async function readJcamp(file: OpenFile): Promise<LabelledFile> {
   return { labels, tables: [...tables, ...joinPages(pages)], unread: unreadIn(texts, records) };
 }
 
-/** The numbers of lines with comments, above the first record, or below the end of a block. */
-function unreadIn(texts: readonly string[], records: readonly LabelledRecord[]): number[] {
+/** The lines with comments, above the first record, or below the end of a block. */
+function unreadIn(texts: readonly string[], records: readonly LabelledRecord[]): LineRange[] {
   const first = records[0]?.number ?? 0;
   const belowEnds = new Set(
     records.flatMap(({ key, lines, number }) =>
@@ -78,7 +79,7 @@ function unreadIn(texts: readonly string[], records: readonly LabelledRecord[]):
     const comment = text.indexOf('$$');
     const isOutside = n + 1 < first || belowEnds.has(n + 1);
     const rest = isOutside ? text : comment < 0 ? '' : text.slice(comment);
-    return /[\p{L}\p{N}]/u.test(rest) ? [n + 1] : [];
+    return /[\p{L}\p{N}]/u.test(rest) ? [{ from: n + 1, to: n + 1 }] : [];
   });
 }
 

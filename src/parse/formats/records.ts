@@ -215,7 +215,7 @@ function createRecordTree(lines: readonly TypedLine[]): Tree {
       return { items: found.map((line) => fieldOf(line, fields, used)) };
     },
     values: (row) => allFields(row as TypedLine, used),
-    unread: () => lines.filter((line) => hasUnused(line, used.get(line))).map(({ line }) => line),
+    unread: () => lines.filter((line) => hasUnused(line, used.get(line))).map(({ line }) => ({ from: line, to: line })),
     explainMissing: (path) => explainMissing(parsePath(path), lines),
   };
 }

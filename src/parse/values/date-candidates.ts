@@ -25,13 +25,19 @@ const HAN_CLOCK = /^(\d{1,2})([時时点])([0-5]?\d)分(?:( ?)([0-5]?\d)秒)?$/;
 /** As `ctime` of the C library writes it: `Mar 15 16:22:41 2019`. */
 const CTIME = /^([A-Z]{3} \d{1,2}) (\d\d:\d\d:\d\d) (\d{4})$/i;
 
+/** Most texts are not dates and stop at one of these. */
+const HAS_DIGITS = /^\P{L}{0,3}\d|\d{4}|\d:\d\d/u;
+const IS_CODE = /^\p{L}\S*$/u;
+
 /**
  * All interpretations of a text as a date, by the common orders of day, month and year.
  * None: not a date. Several that differ: ambiguous, and must not be guessed.
  */
 export function dateCandidates(written: string): DateCandidate[] {
-  if (!/^\P{L}{0,3}\d|\d{4}|\d:\d\d/u.test(written) || written.length > 60) return [];
-  const whole = withPlainHalf(written.trim().replace(/\s+/g, ' '));
+  if (!HAS_DIGITS.test(written) || written.length > 60) return [];
+  const trimmed = written.trim();
+  if (IS_CODE.test(trimmed)) return [];
+  const whole = withPlainHalf(trimmed.replace(/\s+/g, ' '));
   if (whole.length < 6 || whole.length > 50) return [];
   const weekday = leadingWeekday(whole);
   const start = weekday === undefined ? 0 : weekday.word.length + weekday.gap.length;
@@ -191,12 +197,17 @@ function named(format: string, year: string, month: string, day: string): DateCa
   return valid(isLong ? format.replace('MMM', 'MMMM') : format, year, String(number), day);
 }
 
+/** Instruments have no other dates. 1899 is the zero of spreadsheets. */
+const [MIN_YEAR, MAX_YEAR] = [1899, 2100];
+
 function valid(format: string, year: string, month: string, day: string): DateCandidate[] {
   // Two digits are 1961 to 2060, as in luxon.
   const y = year.length === 4 ? Number(year) : Number(year) + (Number(year) > 60 ? 1900 : 2000);
   const m = Number(month);
   const d = Number(day);
-  return isDay(y, m, d) ? [{ format, iso: `${String(y).padStart(4, '0')}-${pad(m)}-${pad(d)}` }] : [];
+  // `2.1.1015` is a version.
+  const isYear = y >= MIN_YEAR && y <= MAX_YEAR;
+  return isYear && isDay(y, m, d) ? [{ format, iso: `${String(y).padStart(4, '0')}-${pad(m)}-${pad(d)}` }] : [];
 }
 
 export const isDay = (year: number, month: number, day: number): boolean =>

@@ -100,7 +100,7 @@ function patternReader(pattern: string, zone: string | undefined, locale: string
   const format = quoteWords(pattern);
   const tokens = format.replace(/'[^']*'/g, '');
   const punctuation = [...new Set(tokens.replace(/[\p{L}\s]/gu, ''))];
-  // Other languages than English need no key.
+  // Month names in other languages are read without `locale`.
   const toEnglish = locale === 'en' && /MMM|E|a/.test(tokens);
   const clean = (text: string): string => {
     const plain = text.includes('  ') ? text.replace(/\s+/g, ' ') : text;

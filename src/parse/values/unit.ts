@@ -16,6 +16,7 @@ const PREFIXED: Readonly<Record<string, string>> = {
 /** Symbols and words without prefixes, separated by ` | `. */
 const PLAIN = `
   % | ‰ | ppm | ppb | ppt | ppmv | wt% | vol% | mol% | v/v | w/v | w/w
+  vol.% | Vol% | % w/w | % v/v | % w/v | m/z | lux | oC | Deg C | DegC | mm Hg | Pa s | x g | VDC | Vpp | Vrms | Sec
   %RH | %rh | %rH | RH% | RH(%) | % RH | % rh | %T | %R | %d.b. | dB | dBm | dBc
   °C | °F | ° | degC | deg C | deg. C | degF | deg F | deg | degrees | arcmin | arcsec | mrad
   sec | secs | second | seconds | msec | usec | min | mins | minute | minutes
@@ -23,7 +24,7 @@ const PLAIN = `
   nanometers | Angstrom | angstrom | Angstroms | micron | microns | inch | in | ft
   lb | lbs | oz | psi | psia | psig | atm | mmHg | inHg | cmH2O | mH2O | barg | kgf | lbf
   cc | ccm | sccm | slm | slpm | lpm | gal | cps | cpm | rpm | RPM | Hz | fps
-  counts | count | cts | CCD cts | a.u. | arb. u. | arb.u. | AU | abs | Abs | RFU | RLU | RIU
+  counts | count | Counts | COUNTS | cts | kcps | CCD cts | a.u. | arb. u. | arb.u. | arb. units | AU | abs | Abs | RFU | RLU | RIU
   cells | cell | cp | copies | particles | CFU | cfu | PFU | pfu | FNU | NTU | pH | mEq | meq
   Volt | Volts | volt | volts | mVolt | Amp | Amps | amp | amps | Watt | Watts | Ohms | ohms
   Kelvin | Celsius | Pas | mPas | lxh | PSU | psu | kDa | kb | nt | SCFM | Nl | rev | px | pixel`;
@@ -54,23 +55,30 @@ function normalise(unit: string): string {
 
 const isSymbol = (symbol: string): boolean => plain.has(symbol) || prefixed.has(symbol);
 
-/** `cm2`, `cm^2`, `s-1`: a symbol with an exponent. */
-function isFactor(factor: string): boolean {
-  if (isSymbol(factor)) return true;
-  const [, symbol] = /^(\D+?)\^?-?\d$/.exec(factor) ?? [];
+const isFactor = (factor: string): boolean => isSymbol(factor) || isPower(factor);
+
+/** `cm2`, `cm^2`, `s-1`: a symbol with an exponent. `A1` and `V1` are names. */
+function isPower(factor: string): boolean {
+  const [, symbol] = /^(\D+?)(?:\^?-\d|\^?[2-9])$/.exec(factor) ?? [];
   return symbol !== undefined && isSymbol(symbol);
 }
 
-/** Recognises `mg`, `ng/uL`, `W/m²`, `1/s`, `cm-1`, `mol·L⁻¹`. */
+/** Recognises `mg`, `ng/uL`, `W/m²`, `1/s`, `cm-1`, `mol·L⁻¹`, `mS cm-1`, `J/(g K)`, `10^6/mL`, `V vs Ag/AgCl`. */
 export function isUnit(written: string): boolean {
   if (written.length === 0 || written.length > 20) return false;
-  const unit = normalise(written);
+  const unit = normalise(written)
+    .replace(/(?<=V) vs\.? \S+$/, '')
+    .replace(/\/\((\S+[ ·⋅*]\S+)\)$/, (_, below: string) => `/${below.replace(/[ ·⋅*]/g, '/')}`);
   if (isFactor(unit)) return true;
+  // Words are separated by blanks too, so a factor after a blank needs an exponent.
+  const [first = '', ...rest] = unit.split(' ');
+  if (rest.length > 0 && rest.length < 4 && isUnit(first)) return rest.every(isPower);
   const factors = unit.split(/[/·⋅*×.]|(?<=\d) /);
-  return factors.length > 1 && factors.length < 5 && factors.every((factor, n) => isFactor(factor) || isOne(factor, n));
+  return factors.length > 1 && factors.length < 5 && factors.every((each, n) => isFactor(each) || isCount(each, n));
 }
 
-const isOne = (factor: string, n: number): boolean => n === 0 && factor === '1';
+/** `1/s`, `10^6/mL`, `x10^6 cells/mL`. */
+const isCount = (factor: string, n: number): boolean => n === 0 && /^(?:1|1[eE]\d|x?10\^\d{1,2})$/.test(factor);
 
 /** A unit without the brackets around it; undefined if it is empty. */
 export function bareUnit(written: string | undefined): string | undefined {
@@ -81,11 +89,18 @@ export function bareUnit(written: string | undefined): string | undefined {
   return unit === '' ? undefined : unit;
 }
 
-/** Splits a known unit in brackets from the end of a name: `Weight (mg)`, `U[V]`. */
-export function unitInBrackets(name: string): { name: string; unit: string } | undefined {
-  const close = name.at(-1);
-  if (close !== ')' && close !== ']') return undefined;
-  const open = close === ')' ? '(' : '[';
+const BRACKETS = new Map([
+  [')', '('],
+  [']', '['],
+  ['}', '{'],
+  ['>', '<'],
+]);
+
+/** Splits a known unit in brackets or after a comma from the end of a name: `Weight (mg)`, `U[V]`, `Temp, °C`. */
+export function unitInName(name: string): { name: string; unit: string } | undefined {
+  const close = name.at(-1) ?? '';
+  const open = BRACKETS.get(close);
+  if (open === undefined) return unitAfterComma(name);
   let depth = 0;
   for (let at = name.length - 1; at > 0; at--) {
     if (name[at] === close) depth++;
@@ -96,6 +111,14 @@ export function unitInBrackets(name: string): { name: string; unit: string } | u
     return rest !== '' && isUnit(unit) ? { name: rest, unit } : undefined;
   }
   return undefined;
+}
+
+/** A single letter after a comma is part of the name: `Sensor, A`. */
+function unitAfterComma(name: string): { name: string; unit: string } | undefined {
+  const at = name.lastIndexOf(',');
+  const unit = name.slice(at + 1).trim();
+  if (at < 1 || /^[A-Za-z]?$/.test(unit) || !isUnit(unit)) return undefined;
+  return { name: name.slice(0, at).trim(), unit };
 }
 
 /** Splits a unit after a slash from a name: `freq/Hz`. `anyUnit` accepts unknown units too. */

@@ -51,7 +51,9 @@ export function createValueReader(
 /** `12.4 mg`: a number and a known unit. `1A` and `3C` are wells, so a single letter needs a space before it. */
 export function readQuantity(text: string, numbers: NumberReader): Value | undefined {
   if (text.length > MAX_QUANTITY_LENGTH) return undefined;
-  const [, sign = '', digits = '', gap = '', unit = ''] = QUANTITY.exec(text) ?? [];
+  const match = QUANTITY.exec(text);
+  if (!match) return undefined;
+  const [, sign = '', digits = '', gap = '', unit = ''] = match;
   // A single letter in brackets is a remark: `12.5 (a)`.
   if (unit === '' || (gap === '' && /^[A-Za-z]$/.test(unit)) || /^\([A-Za-z]\)$/.test(unit)) return undefined;
   const value = numbers.read(sign + digits);
@@ -64,9 +66,11 @@ const MAX_QUANTITY_LENGTH = 60;
 /** Balances print the sign in a column of its own: `+   12.40315 g`. */
 const QUANTITY = /^([+\-−]?)\s*([\d.,][\d.,'’]*(?:[eE][+-]?\d+)?)(\s*)(\D.*|(?<=\s)1\/.+)$/;
 
+const CENSORED = /^[<>≤≥]=?\s*(\S.*)$/;
+
 /** `< 20.00`, `>3.5 mg`: outside the range of the instrument. */
 function isCensored(text: string, numbers: NumberReader): boolean {
-  const [, limit] = /^[<>≤≥]=?\s*(\S.*)$/.exec(text) ?? [];
+  const limit = CENSORED.exec(text)?.[1];
   if (limit === undefined) return false;
   return numbers.read(limit) !== undefined || readQuantity(limit, numbers) !== undefined;
 }
@@ -177,8 +181,11 @@ const ESCAPED: Record<string, string> = { '.': '\\.', ',': ',', ' ': '[ \\u00a0\
 const ANY_MARKS =
   /^[+\-−]?(?:\d{1,3}(?:[.,' \u00a0\u202f’]\d{3})+(?:[.,]\d+)?|\d+[.,]\d+|\d+[.,]|[.,]\d+)(?:[eE][+-]?\d+)?$/;
 
+/** A constant, as in other functions that see every cell: a literal makes a new object whenever it is evaluated. */
+const FRACTION = /[.eE]/;
+
 /** Larger integers lose digits as numbers: they are serial numbers and barcodes, and stay text. */
-const isExact = (value: number, text: string): boolean => Number.isSafeInteger(value) || /[.eE]/.test(text);
+const isExact = (value: number, text: string): boolean => Number.isSafeInteger(value) || FRACTION.test(text);
 
 const hasDecimalComma = ({ decimal, thousands }: NumberMarks): boolean =>
   decimal === ',' || (decimal === undefined && thousands === '.');
@@ -188,7 +195,9 @@ export function createNumberReader(marks: NumberMarks): NumberReader {
   const point = isComma ? ',' : '\\.';
   const group = marks.thousands === undefined ? undefined : ESCAPED[marks.thousands];
   const whole = group === undefined ? '(?:0|[1-9]\\d*)' : `(?:0|[1-9]\\d{0,2}(?:${group}\\d{3})+|[1-9]\\d*)`;
-  const shape = new RegExp(`^[+\\-−]?(?:${whole}(?:${point}\\d*)?|${point}\\d+)(?:[eE][+-]?\\d+)?$`);
+  // Numbers of constant width have a sign or many decimals. Codes and versions, `007` and `01.10`, have neither.
+  const padded = `(?:(?<=[+\\-−])0\\d+${point}\\d+|0\\d+${point}\\d{6,})`;
+  const shape = new RegExp(`^[+\\-−]?(?:${whole}(?:${point}\\d*)?|${point}\\d+|${padded})(?:[eE][+-]?\\d+)?$`);
   const groups = group === undefined ? undefined : new RegExp(group, 'g');
   return {
     read(text) {
@@ -212,7 +221,7 @@ function mayBeNumber(text: string): boolean {
   return (first >= 48 && first <= 57) || (first >= 43 && first <= 46) || first === MINUS_SIGN;
 }
 
-/** `007` and `00.5` are text under any marks. */
+/** `007` and `00.5` are not ambiguous: they are text under any marks. */
 const startsWithZeros = (text: string): boolean => /^[+\-−]?0\d/.test(text);
 
 /**

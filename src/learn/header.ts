@@ -1,0 +1,208 @@
+import { isBlank, isRule, type Line } from '../parse/lines.js';
+import { bareUnit, isUnit, unitAfterSlash, unitInName } from '../parse/values/unit.js';
+import { type CellKind, isMeasure, isWord, kindOf, kindsOf } from './kinds.js';
+
+/** The lines above rows: names, units, and what else describes the columns. */
+
+/** Indexes of lines: `from` up to but not including `to`. */
+export interface Range {
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Consecutive rows with the same kinds of cells in the same columns. */
+export interface Body extends Range {
+  readonly kinds: readonly CellKind[];
+}
+
+/** The lines above the rows: names, and possibly units. */
+export interface Header {
+  /** The first line with names; without names, the first row. */
+  readonly from: number;
+  /** How many lines have names. */
+  readonly rows: number;
+  readonly units: 'inHeader' | 'slash' | 'nextRow';
+  readonly names: readonly Line[];
+  /** Lines between the names and the rows that are neither. */
+  readonly skip: readonly Line[];
+  /** Lines between the names and the rows that describe the columns: `Serial number,8451,8452`. */
+  readonly properties: readonly Line[];
+  /** The last of those, if it is a title of the rows below it. */
+  readonly title?: Line | undefined;
+}
+
+/** Searches above the rows for their names. */
+export function findHeader(lines: readonly Line[], body: Body, top: number): Header {
+  if (!body.kinds.some(isMeasure)) {
+    // In a table of words, only the first line can be the header.
+    const names = lines.slice(body.from, body.from + 1);
+    return { from: body.from, rows: 1, units: 'inHeader', names, skip: [], properties: [] };
+  }
+  const described = findPropertyHeader(lines, body, top);
+  if (described) return described;
+  const [nearest, ...others] = namesAbove(lines, body, top);
+  if (nearest === undefined) return findDistantHeader(lines, body, top);
+  const split = others[0] === undefined ? findSplitHeader(lines, nearest, body, top) : undefined;
+  if (split) return split;
+  const hasUnits = others[0] !== undefined && isUnitRow(lines[nearest]);
+  const names = hasUnits ? others : [nearest, ...others];
+  return {
+    from: names.at(-1) ?? nearest,
+    rows: names.length,
+    units: hasUnits ? 'nextRow' : unitsOf(lines[nearest], body),
+    names: names.toReversed().flatMap((index) => lines[index] ?? []),
+    skip: [],
+    properties: [],
+  };
+}
+
+/**
+ * Names, a second line that continues some of them, units. In lines split at spaces, the continuations
+ * cannot be assigned to names, so they are left out.
+ */
+function findSplitHeader(lines: readonly Line[], units: number, body: Body, top: number): Header | undefined {
+  const [names, words] = [lines[units - 2], lines[units - 1]];
+  if (!names || !words || units - 2 < top || !isUnitRow(lines[units])) return undefined;
+  if (!isNames(names, body.kinds.length, 0.75) || !isNames(words, body.kinds.length, 0)) return undefined;
+  return { from: units - 2, rows: 1, units: 'nextRow', names: [names], skip: [words], properties: [] };
+}
+
+/**
+ * Names, then lines that describe the columns, then rows that start with a number or date: `Date,T1,T2`,
+ * `Serial number,8451,8452`. All have the same number of cells, and at least one of those lines has a number.
+ */
+function findPropertyHeader(lines: readonly Line[], body: Body, top: number): Header | undefined {
+  if (!isMeasure(body.kinds[0])) return undefined;
+  let from = body.from;
+  const isAbove = (line: Line | undefined): line is Line =>
+    line?.cells.length === body.kinds.length && !isMeasure(kindsOf(line)[0]) && filledCells(line).length > 1;
+  while (from > top && isAbove(lines[from - 1])) from--;
+  const [names, ...between] = lines.slice(from, body.from);
+  if (!names || !isNames(names, body.kinds.length - 1, 1) || !between.some((line) => kindsOf(line).some(isMeasure)))
+    return undefined;
+  // A list of facts above the names has other cells in each line.
+  if (!between.every((line) => isWord(line.cells[0] ?? '') && line.cells[0] !== '')) return undefined;
+  const units = between.find(isUnitRow);
+  return {
+    from,
+    rows: 1,
+    units: units ? 'nextRow' : unitsOf(names, body),
+    names: [names],
+    skip: [],
+    properties: between.filter((line) => line !== units),
+  };
+}
+
+/** Names up to three lines above the rows, with a line such as `[Data]` in between. */
+function findDistantHeader(lines: readonly Line[], body: Body, top: number): Header {
+  const above = lines
+    .slice(top, body.from)
+    .filter((line) => !isBlank(line))
+    .slice(-3)
+    .reverse();
+  const isFull = (line: Line) => isNames(line, countColumns(body), 1) && line.cells.length === body.kinds.length;
+  // A line of `in`, `in`, `out` describes columns whose names are further up.
+  const distinct = above.findIndex((line) => isFull(line) && new Set(line.cells).size * 2 > line.cells.length);
+  const n = distinct < 0 ? above.findIndex(isFull) : distinct;
+  const names = above[n];
+  if (!names) return { from: body.from, rows: 0, units: 'inHeader', names: [], skip: [], properties: [] };
+  return {
+    from: lines.indexOf(names),
+    rows: 1,
+    units: unitsOf(names, body),
+    names: [names],
+    skip: above.slice(0, n).reverse(),
+    properties: [],
+    title: above[0],
+  };
+}
+
+/** Indexes of the lines directly above that can be names, nearest first: words only, about one for each column. */
+function namesAbove(lines: readonly Line[], body: Body, top: number): number[] {
+  const found: number[] = [];
+  const width = body.kinds.length;
+  for (let index = body.from - 1; index >= top && found.length < 3; index--) {
+    const line = lines[index];
+    if (!line) break;
+    if (isRule(line)) continue;
+    const isBelowNames = found.length === 0 || (found.length === 1 && isUnitRow(lines[found[0] ?? 0]));
+    // Blank lines may separate rows, units and names, but not two lines of names.
+    if (isBlank(line) && isBelowNames) continue;
+    if (found.length === 0 && (areNumericNames(line, body.kinds) || isAxis(line, body, lines))) return [index];
+    if (!isNames(line, width, found.length === 0 ? 0.5 : 0.75)) break;
+    if (found.length > 0 && hasFacts(line)) break;
+    // Lines of two cells above a header are facts.
+    if (found.length > 0 && width < 3 && !isUnitRow(lines[found[0] ?? 0])) break;
+    found.push(index);
+  }
+  return found;
+}
+
+function isNames(line: Line, width: number, share: number): boolean {
+  const filled = filledCells(line);
+  // A colon separates a name from a value, unless it is behind all names.
+  const colons = filled.filter((cell) => cell.endsWith(':')).length;
+  if (colons > 0 && colons < filled.length) return false;
+  return filled.length >= Math.max(2, share * width) && filled.every(isWord);
+}
+
+/** A line of facts above the names: `Sample: X1`, `Operator: Ada`. */
+const hasFacts = (line: Line): boolean => {
+  const cells = filledCells(line);
+  return cells.filter((cell) => /:(?:\s|$)/.test(cell)).length * 2 >= cells.length;
+};
+
+function isUnitRow(line: Line | undefined): boolean {
+  const cells = line ? filledCells(line) : [];
+  const units = cells.filter((cell) => /^[[(].*[\])]$/.test(cell) || isUnit(bareUnit(cell) ?? ''));
+  return cells.length > 0 && units.length * 2 > cells.length;
+}
+
+function unitsOf(line: Line | undefined, { kinds }: Body): 'slash' | 'inHeader' {
+  const names = line?.cells.filter((_, n) => kinds[n] === 'number') ?? [];
+  const slashes = names.filter((name) => unitAfterSlash(name, false));
+  const isSlash = slashes.length * 2 > names.length && !names.some((name) => unitInName(name));
+  return isSlash ? 'slash' : 'inHeader';
+}
+
+/** A header of wavelengths, channels or wells: a word, then different numbers. */
+export function areNumericNames({ cells }: Line, columns: readonly CellKind[]): boolean {
+  const [first = '', ...others] = cells;
+  if (others.length < 3 || cells.length !== columns.length || columns[0] === 'text') return false;
+  if (kindOf(first) !== 'text' || new Set(others).size < others.length) return false;
+  return others.every((cell) => /^\d+(?:\.\d+)?$/.test(cell));
+}
+
+/** A header of words and of numbers that grow or fall, above rows of other numbers: `Sample,450,500,550`. */
+export function isAxis(line: Line, { from, to, kinds }: Body, lines: readonly Line[]): boolean {
+  const { cells } = line;
+  if (cells.length !== kinds.length || kinds[0] === 'number') return false;
+  const inNumbers = cells.filter((cell, n) => kinds[n] === 'number' && cell !== '');
+  const axis = inNumbers.filter((cell) => PLAIN_NUMBER.test(cell)).map(Number);
+  if (axis.length < 3 || !isMonotonic(axis)) return false;
+  const words = cells.filter((cell, n) => cell !== '' && !(kinds[n] === 'number' && PLAIN_NUMBER.test(cell)));
+  if (!words.every(isWord)) return false;
+  // A word in a column of numbers is its name. Without one, the axis counts the columns, or differs from all rows.
+  if (axis.length < inNumbers.length) return true;
+  const at = lines.indexOf(line);
+  const above = lines[at - 1];
+  if (axis.every((number, n) => number === n + 1) && (!above || isBlank(above))) return true;
+  const below = lines.slice(Math.max(from, at + 1), Math.min(to, from + MAX_AXIS_ROWS));
+  const valuesOf = (row: Line) => row.cells.filter((cell, n) => kinds[n] === 'number' && cell !== '');
+  const hasFraction = (row: Line) => valuesOf(row).some((cell) => /[.,]\d/.test(cell));
+  const [least, most] = [Math.min(...axis), Math.max(...below.flatMap((row) => valuesOf(row).map(Number)))];
+  return axis.every(Number.isInteger) && below.length > 0 && below.every(hasFraction) && least > most;
+}
+
+export const PLAIN_NUMBER = /^\d+(?:\.\d+)?$/;
+
+const MAX_AXIS_ROWS = 100;
+
+const isMonotonic = (numbers: readonly number[]): boolean => {
+  const steps = numbers.slice(1).map((number, n) => number - (numbers[n] ?? 0));
+  return steps.every((step) => step > 0) || steps.every((step) => step < 0);
+};
+
+export const filledCells = ({ cells }: Line): string[] => cells.filter((cell) => cell !== '');
+
+export const countColumns = ({ kinds }: Body): number => kinds.filter((kind) => kind !== 'any').length;

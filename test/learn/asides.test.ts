@@ -1,0 +1,107 @@
+import { describe, expect, test } from 'vitest';
+import { columns, measured, meta, read, rows } from '../support/reading.js';
+
+const ROWS = ['Sample,Area,RT (min)', 'S1,1066.0,3.045', 'S2,1092.6,3.011', 'S3,1075.8,3.055'];
+const STATISTICS = ['Mean,1078.1,3.037', 'SD,13.4,0.023', '%RSD,1.2,0.76'];
+
+describe('statistics below rows', () => {
+  test.each([
+    ['directly', [...ROWS, ...STATISTICS]],
+    ['after a blank line', [...ROWS, '', ...STATISTICS, '', 'End of report']],
+    ['below rows that start with numbers', [...ROWS, ...STATISTICS].map((line) => line.replace(/^S(\d)/, '$1'))],
+  ])('are a table of their own: %s', async (_, lines) => {
+    const record = await read(['Method: HPLC-7', '', ...lines].join('\n'));
+    expect(record.tables.map(({ name, count }) => [name, count])).toEqual([
+      ['readings', 3],
+      ['statistics', 3],
+    ]);
+    expect(rows(record).map(({ Area }) => Area)).toEqual([1066, 1092.6, 1075.8]);
+    expect(rows(record, 1)[2]).toEqual({ Sample: '%RSD', Area: 1.2, RT: 0.76 });
+    expect(meta(record)['Method']).toBe('HPLC-7');
+  });
+
+  test('are left out of the next file, too, whatever its number of rows', async () => {
+    const { mapping } = await measured([...ROWS, ...STATISTICS].join('\n'));
+    const next = await read([...ROWS, 'S4,1001.5,3.1', ...STATISTICS].join('\n'), mapping);
+    expect(next.tables.map(({ count }) => count)).toEqual([4, 3]);
+  });
+
+  test('standards and people are no statistics', async () => {
+    const text = 'Sample,Area,RT (min)\nS1,1066.0,3.045\nStd 1,1092.6,3.011\nMax Muster,1075.8,3.055\nStandard,1,2\n';
+    expect((await read(text)).tables.map(({ count }) => count)).toEqual([4]);
+  });
+});
+
+describe('properties of columns between names and rows', () => {
+  const LINES = [
+    'Date/Time,Store,Cellar',
+    'Logger,TGP-4500,TGP-4017',
+    'Serial Number,845120,845121',
+    'Unit,°C,%RH',
+    'Minimum,18.2,33.1',
+    '2023-05-01 00:00:00,20.2,43.4',
+    '2023-05-01 01:00:00,22.8,53.2',
+    '2023-05-01 02:00:00,21.8,52.2',
+  ];
+
+  test('are a table of their own, and the units are those of the readings', async () => {
+    const record = await read(LINES.join('\n'));
+    expect(columns(record)).toEqual(['Date/Time', 'Store [°C]', 'Cellar [%RH]']);
+    expect(rows(record)).toHaveLength(3);
+    expect(rows(record)[0]).toEqual({ 'Date/Time': '2023-05-01T00:00:00', Store: 20.2, Cellar: 43.4 });
+    expect(rows(record, 1).map((row) => Object.values(row))).toEqual([
+      ['Logger', 'TGP-4500', 'TGP-4017'],
+      ['Serial Number', 845120, 845121],
+      ['Minimum', 18.2, 33.1],
+    ]);
+  });
+
+  test('may differ in the next file', async () => {
+    const { mapping } = await measured(LINES.join('\n'));
+    const next = LINES.map((line) => line.replace('845120', '99').replace('18.2', '-4'));
+    expect((await read(next.join('\n'), mapping)).tables.map(({ count }) => count)).toEqual([3, 3]);
+  });
+});
+
+test('a short row does not end a table, and is not read as another one', async () => {
+  const text = 'Time,Voltage,Current,Note\n0,0.6,0.4,\n1,0.5,0.1,spike\n2,0.4,0.4\n3,0.3\n4,0.2,0.3\n5,0.2,0.3,\n';
+  const record = await read(text);
+  expect(record.tables.map(({ count }) => count)).toEqual([6]);
+  expect(rows(record)[3]).toEqual({ Time: 3, Voltage: 0.3, Current: null, Note: null });
+});
+
+describe('facts beside readings', () => {
+  const facts = [
+    'Record Length,2500,Points',
+    'Sample Interval,4.0E-06,s',
+    'Source,CH1,',
+    'Vertical Scale,0.5,V',
+    'Firmware,FV:v24,',
+  ];
+  const text = (left: readonly string[]) =>
+    Array.from(
+      { length: 14 },
+      (_, n) => `${left[n] ?? ',,'},${n === 0 ? '-0000.005000' : `00${n}.000001`},${(n / 8).toFixed(3)},`,
+    ).join('\n');
+
+  test('are read as facts, and the readings as a table', async () => {
+    const record = await read(text(facts));
+    expect(meta(record)).toEqual({
+      'Record Length': 2500,
+      'Sample Interval': 4e-6,
+      Source: 'CH1',
+      'Vertical Scale': 0.5,
+      Firmware: 'FV:v24',
+    });
+    expect(record.meta.get('Vertical Scale')?.unit).toBe('V');
+    expect(record.tables.map(({ count }) => count)).toEqual([14]);
+    expect(Object.values(rows(record)[0] ?? {})).toEqual([-0.005, 0]);
+    expect(Object.values(rows(record)[13] ?? {})).toEqual([13.000001, 1.625]);
+    expect(record.unread).toEqual([]);
+  });
+
+  test('are not the names of groups of rows', async () => {
+    const groups = ['A,1,', ',,', 'B,2,', ',,', 'C,3,', ',,', 'D,4,'];
+    expect(meta(await read(text(groups)))).toEqual({});
+  });
+});

@@ -1,0 +1,148 @@
+import { describe, expect, test } from 'vitest';
+import { roleOf, roleOfPath } from '../../src/learn/date-roles.js';
+import type { FileRecord } from '../../src/model.js';
+import { read } from '../support/reading.js';
+
+const XY = 'x,y,z\n400,0.043,1\n401,0.044,2\n402,0.045,3\n';
+const RUN = '2026-01-05';
+const OTHER = '2026-02-01';
+
+/** The day that the draft would have; undefined for the day the file was modified. */
+function dayOf({ meta, isUndated }: FileRecord): string | undefined {
+  if (isUndated) return undefined;
+  const fact = meta.get('date') ?? [...meta].find(([name]) => name.toLowerCase() === 'date')?.[1];
+  return typeof fact?.value === 'string' ? fact.value.slice(0, 10) : undefined;
+}
+
+describe('the words of a date tell whether it is that of the run, in', () => {
+  test.each([
+    [
+      'English',
+      'Acquisition date|Run started|Measured on|injectionTime|TEST_DATE',
+      'Export date|Printed|Reviewed|lastModified',
+    ],
+    [
+      'English',
+      'Date collected|Analysed|Sampling time|Scan date',
+      'Approval date|Signed on|Installation date|Expiry date',
+    ],
+    [
+      'English',
+      'Recorded|Experiment date|LoggingStartDate',
+      'Logger time|Host time|Method date|Template saved|Report generated|Date created|Next service due',
+    ],
+    [
+      'German',
+      'Messdatum|Analysedatum|Startzeit|Aufnahme|Prüfdatum',
+      'Druckdatum|Kalibrierdatum|Erstellt am|Freigegeben',
+    ],
+    [
+      'French',
+      'Date de mesure|Début|Date d’analyse',
+      'Date d’impression|Étalonnage|Date de création|Modifié le|Approuvé',
+    ],
+    [
+      'Spanish',
+      'Fecha de medición|Inicio|Ensayo',
+      'Fecha de impresión|Calibración|Fecha de caducidad|Aprobado|Revisado',
+    ],
+    ['Italian', 'Data di misura|Inizio|Data analisi', 'Data di stampa|Taratura|Data di scadenza|Approvato|Creato'],
+    ['Portuguese', 'Data da medição|Início|Ensaio', 'Data de impressão|Calibração|Validade|Aprovado|Criado em'],
+    ['Dutch', 'Meting|Startdatum|Analysedatum', 'Afgedrukt|Kalibratie|Goedgekeurd|Gewijzigd|Vervaldatum'],
+    ['Swedish', 'Mätdatum|Starttid|Analysdatum', 'Utskriftsdatum|Kalibrering|Godkänd|Ändrad|Skapad'],
+    ['Japanese and Chinese', '測定日時|分析日|开始时间|采集日期', '印刷日|校正日|作成日|打印时间|审核日期|有效期'],
+  ])('%s', (_, run, other) => {
+    expect(run.split('|').filter((name) => roleOf(name) !== 'run')).toEqual([]);
+    expect(other.split('|').filter((name) => roleOf(name) !== 'other')).toEqual([]);
+  });
+
+  test('names that say nothing', () => {
+    expect(['Date', 'Datum', 'Time', 'Date/Time', 'timestamp', '日付'].map(roleOf)).toEqual(Array(6).fill('plain'));
+    expect(['Batch', 'Message', 'Signal', 'Endpoint', 'Ready'].map(roleOf)).toEqual(Array(5).fill('unknown'));
+  });
+
+  test('the end of a run', () => {
+    expect(['End time', 'Finished', 'Endzeit', '終了'].map(roleOf)).toEqual(Array(4).fill('end'));
+  });
+
+  test('paths, whose root is the name of the whole file', () => {
+    expect(roleOfPath('/Report/Run/Date')).toBe('run');
+    expect(roleOfPath('/Report/Header/Date')).toBe('plain');
+    expect(roleOfPath('/Run/Calibration/Date')).toBe('other');
+    expect(roleOfPath('/Run/AuditTrail/Entry/@time')).toBe('other');
+  });
+});
+
+describe('the date of the run is found beside another', () => {
+  test.each([
+    ['under another name', `Exported: ${OTHER}\nAcquired: ${RUN}`],
+    ['without a purpose', `Last calibrated: ${OTHER}\nDate: ${RUN}`],
+    ['with a purpose rather than without', `Date: ${OTHER}\nInjected: ${RUN}`],
+    ['under a heading in brackets', `[Calibration]\nDate: ${OTHER}\nBy: Ada\n[Measurement]\nDate: ${RUN}\nBy: Bob`],
+    ['under a heading of words', `Sample: S1\n\nReport generated\nDate: ${OTHER}\n\nRun information\nDate: ${RUN}`],
+    [
+      'under a heading with a colon',
+      `Sample: S1\nCalibration:\n  Date: ${OTHER}\n  By: Ada\nRun:\n  Date: ${RUN}\n  By: Bob`,
+    ],
+    ['above a signature', `Date: ${RUN}\nSample: S1\n\nReviewed by: Ada\nDate: ${OTHER}`],
+    ['before the start of an end', `Run end: ${OTHER}\nRun start: ${RUN}`],
+    ['in a report', `[Report]\nPrinted: ${OTHER}\nMeasured: ${RUN}`],
+    ['under a title of the file', `Calibration report\nDate: ${RUN}\nSample: S1`],
+  ])('%s', async (_, facts) => {
+    expect(dayOf(await read(`${facts}\n\n${XY}`))).toBe(RUN);
+  });
+
+  test('in a sentence', async () => {
+    expect(dayOf(await read(`Printed on ${OTHER} 10:00:00\nMeasured on ${RUN} 11:00:00\n\n${XY}`))).toBe(RUN);
+  });
+
+  test('below the readings if there is none above them', async () => {
+    expect(dayOf(await read(`Sample: S1\nBuffer: PBS\n\n${XY}\nDate: ${RUN}\nOperator: Ada\n`))).toBe(RUN);
+    const both = `Date: ${RUN}\nBuffer: PBS\n\n${XY}\nDate time: ${OTHER}\nOperator: Ada\n`;
+    expect(dayOf(await read(both))).toBe(RUN);
+  });
+
+  test('and a print below the readings', async () => {
+    expect(dayOf(await read(`Date: ${RUN}\nSample: S1\n\n${XY}\n${OTHER} 10:00:00\n`))).toBe(RUN);
+  });
+
+  test('in the columns of the readings', async () => {
+    const text = `time,T,exported\n${RUN} 10:00,21.5,${OTHER}\n${RUN} 10:10,21.6,${OTHER}\n`;
+    expect(dayOf(await read(text))).toBe(RUN);
+  });
+});
+
+describe('a date of another purpose does not become that of the run:', () => {
+  test.each([
+    ['an export', `Export date: ${OTHER}\nSample: S1`],
+    ['a review', `Sample: S1\nReviewed: ${OTHER}`],
+    ['a heading in brackets', `[Calibration]\nDate: ${OTHER}\nBy: Ada`],
+    ['an audit trail', `Sample: S1\nVolume: 3 mL\n\nAudit trail\nDate: ${OTHER}\nUser: Ada`],
+    ['a signature', `Sample: S1\n\nApproved by: Ada\nDate: ${OTHER}`],
+    ['a signature in the line', `Sample: S1\nApproved by: Ada; Date: ${OTHER}; Role: QA`],
+    ['a sentence', `Sample: S1\nThis report was printed on ${OTHER} 10:00:00`],
+    ['words behind it', `Sample: S1\n${OTHER} 10:00:00 exported by ada`],
+    ['a page', `Sample: S1\nPage 1 of 2   ${OTHER} 10:00:00`],
+    ['a reagent', `Sample: S1\nLot: ${OTHER}`],
+    ['two days of the same name', `Date: ${OTHER}\nSample: S1\nDate: ${RUN}`],
+  ])('%s', async (_, facts) => {
+    const record = await read(`${facts}\n\n${XY}`);
+    expect(dayOf(record)).toBeUndefined();
+  });
+
+  test('a footer', async () => {
+    expect(dayOf(await read(`Sample: S1\n\n${XY}\n${OTHER} 10:00:00\n`))).toBeUndefined();
+  });
+
+  test('an element of a document', async () => {
+    const json = JSON.stringify({ calibration: { date: OTHER }, readings: [{ x: 1, y: 2 }] });
+    expect(dayOf(await read(json, undefined, 'runs/a.json'))).toBeUndefined();
+  });
+
+  test('and the entry says so', async () => {
+    const { assumed } = await read(`Export date: ${OTHER}\nSample: S1\n\n${XY}`);
+    expect(assumed).toEqual([
+      'no date in the file is known to be that of the run ("Export date: 2026-02-01" may be another), so the date is the day the file was modified',
+    ]);
+  });
+});
