@@ -57,9 +57,7 @@ const waitingFileSchema = z.object({ path: z.string(), since: z.number(), reason
 
 export type WaitingFile = Status<typeof waitingFileSchema>;
 
-const unreadableSchema = z
-  .object({ files: z.number(), first: z.array(waitingFileSchema) })
-  .default({ files: 0, first: [] });
+const filesSchema = z.object({ files: z.number(), first: z.array(waitingFileSchema) }).default({ files: 0, first: [] });
 
 const instrumentSchema = z.object({
   name: z.string(),
@@ -83,7 +81,9 @@ const instrumentSchema = z.object({
     unreadable: z.number().default(0),
   }),
   /** Files and subfolders that exist but cannot be read, since `since`: somebody must change that. */
-  unreadable: unreadableSchema,
+  unreadable: filesSchema,
+  /** Files that have been waiting for more than a day: they keep changing, or a file that they need is missing. */
+  stuck: filesSchema,
   /** When a file last became a run or was seen for the first time. */
   lastFileAt: maybe(z.number()),
   /** How often the folder is scanned, and why events are not enough, if so. `everyMs` is null for never. */
@@ -96,6 +96,7 @@ export const ALARM_KINDS = [
   'silence',
   'unmatched',
   'unreadable',
+  'stuck',
   'folder',
   'quarantine',
   'held',

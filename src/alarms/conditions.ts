@@ -129,6 +129,7 @@ function instrumentFindings(
     ...findSilence(facts, now),
     ...findUnmatched(facts, raisedAt('unmatched')),
     ...findUnreadable(facts),
+    ...findStuck(facts, raisedAt('stuck')),
     ...findQuarantined(facts),
     ...findHeld(facts),
   ];
@@ -188,6 +189,21 @@ function findUnreadable({ live: { name, unreadable } }: InstrumentFacts): Findin
   const more = unreadable.files > 1 ? ` (and ${unreadable.files - 1} more)` : '';
   const text = `${name}: ${basename(first.path)}${more} cannot be read: ${withoutPath(first.reason, first.path)}`;
   return [{ kind: 'unreadable', instrument: name, text, graceMs: UNREADABLE_GRACE_MS }];
+}
+
+function findStuck(
+  { live: { name, stuck, waiting, scannedAt } }: InstrumentFacts,
+  raisedAt: number | undefined,
+): Finding[] {
+  const [first] = stuck.first;
+  if (!first) {
+    // After a restart, the waiting time of files starts at zero.
+    const isUnknown = raisedAt !== undefined && (waiting.files > 0 || scannedAt === undefined);
+    return isUnknown ? [{ kind: 'stuck', instrument: name }] : [];
+  }
+  const more = stuck.files > 1 ? ` (and ${stuck.files - 1} more)` : '';
+  const text = `${name}: ${basename(first.path)}${more} cannot be filed: ${withoutPath(first.reason, first.path)}`;
+  return [{ kind: 'stuck', instrument: name, text }];
 }
 
 function findQuarantined({ live: { name }, quarantined }: InstrumentFacts): Finding[] {

@@ -76,11 +76,12 @@ const NOT_PERMITTED = `only root and the service's user may do this\n  → sudo 
 
 /** How long a client may take to send its request, or to close the connection after the answer. */
 const CLIENT_MS = 5000;
+const LATE = `the client sent no complete request within ${CLIENT_MS / 1000} seconds`;
 
 /** The first line. What follows is standard input. */
 function readRequest(socket: Socket): Promise<CommandRequest> {
   return new Promise((resolve, reject) => {
-    const deadline = setTimeout(() => reject(new Error('it did not arrive in time')), CLIENT_MS);
+    const deadline = setTimeout(() => reject(new Error(LATE)), CLIENT_MS);
     socket.once('close', () => clearTimeout(deadline));
     let text = Buffer.alloc(0);
     const read = (): void => {

@@ -15,6 +15,7 @@ import type { DecisionAnswer, DecisionRequest, JobsAnswer, JobsQuery, StatusAddr
 import { describeEvent } from '../status/history.js';
 import type { StatusServer } from '../status/server.js';
 import { versionLines } from '../text.js';
+import { createRunPaths } from '../watch/match.js';
 import type { PreviewTask } from './preview.js';
 import type { Readers } from './readers.js';
 import { createJournalWatch } from './reporting.js';
@@ -53,7 +54,7 @@ export function createStatusPage(path: string, { readers, clock, log, live, relo
       journal: {
         overview: async () => reading().overview(),
         jobs: async (query) => reading().jobs(query),
-        search: (query) => searchAll(query, reading()),
+        search: (query) => searchAll(query, reading(), config?.instruments ?? []),
         job: async (id) => withSentences(await reading().job(id)),
         bytes: () => bytesOf(path),
         problem: createJournalWatch(path),
@@ -116,11 +117,17 @@ const withSentences = (job: JobDetail | undefined) =>
 const MAX_SEARCH_MS = 1500;
 const MAX_FILE_SEARCH_MS = 1000;
 
-/** Runs, and with the newest of them files that did not become runs. */
-async function searchAll(query: JobsQuery & { readonly search: string }, reader: JournalReader): Promise<JobsAnswer> {
+/** Finds runs. The first page of results also lists files that did not become runs. */
+async function searchAll(
+  query: JobsQuery & { readonly search: string },
+  reader: JournalReader,
+  instruments: readonly Instrument[],
+): Promise<JobsAnswer> {
   const found = await reader.search(query, MAX_SEARCH_MS);
   if (query.state !== undefined || query.before !== undefined) return found;
-  return { ...found, ...(await reader.searchFiles(query, found, MAX_FILE_SEARCH_MS)) };
+  const runPaths = new Map(instruments.map((instrument) => [instrument.name, createRunPaths(instrument)]));
+  const runPathOf = (instrument: string, path: string) => runPaths.get(instrument)?.(path) ?? path;
+  return { ...found, ...(await reader.searchFiles(query, found, MAX_FILE_SEARCH_MS, runPathOf)) };
 }
 
 const NOT_YET: DecisionAnswer = { done: false, text: 'labfeed is still starting' };

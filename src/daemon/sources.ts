@@ -53,8 +53,8 @@ const AT_A_TIME = 100;
 const STOP_MS = 5000;
 
 /**
- * Moves or deletes the files of filed runs: only after everything was read back from the notebook, and only if a file
- * still has the bytes that were filed. Each instrument by itself, because its share may hang.
+ * Moves or deletes the files of filed runs, after `prove` has read back from the notebook what that needs, and only if a
+ * file still has the bytes that were filed. Each instrument by itself, because its share may hang.
  */
 export function disposeOfSources(deps: SourcesDeps) {
   const { config, clock, log, instruments } = deps;

@@ -247,6 +247,8 @@ export interface FileAnswer {
   readonly verdict: 'taken' | 'skipped' | 'asked';
   /** The run that has its content. */
   readonly run?: Job | undefined;
+  /** Whether it belongs to that run. Otherwise, it is a copy. */
+  readonly isOwn: boolean;
 }
 
 /** A file that somebody dropped on the page. It exists only in memory. */

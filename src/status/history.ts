@@ -105,7 +105,7 @@ const SENTENCES: Readonly<Record<string, (detail: Detail, at: number) => string>
 
 const SOURCE_OUTCOMES: Readonly<Record<string, string>> = {
   moved: 'File moved',
-  deleted: 'File deleted, after everything was read back from the notebook',
+  deleted: 'File deleted, after the attached file or every reading in it was read back from the notebook',
   gone: 'File no longer there: somebody removed it, or labfeed did just before it was interrupted',
   changed: 'File neither moved nor deleted: it has other content than what was filed',
   kept: 'File stays where it is: the configuration, or another file of the run, has changed',

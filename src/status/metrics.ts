@@ -54,7 +54,8 @@ async function readinessProblems(
   if (notebook.gate.kind === 'down') found.push({ part: 'notebook', text: notebook.gate.reason });
   for (const { kind, text } of alarms) if (kind === 'overdue') found.push({ part: 'notebook', text });
   for (const { kind, instrument, text } of alarms)
-    if (kind === 'unreadable' && instrument !== undefined) found.push({ part: 'folder', instrument, text });
+    if ((kind === 'unreadable' || kind === 'stuck') && instrument !== undefined)
+      found.push({ part: 'folder', instrument, text });
   return [...found, ...instruments.flatMap(instrumentProblems)];
 }
 
@@ -154,8 +155,10 @@ function measureInstruments({ instruments, alarms }: Live, nowMs: number, define
   for (const { kind, instrument = '' } of alarms) alarm.set({ kind, instrument }, 1);
   const folder = define('folder_up', "Whether the instrument's folder is present.", ['instrument']);
   const unread = define('unreadable_files', 'Files and folders that cannot be read.', ['instrument']);
+  const stuckFiles = define('stuck_files', 'Files that have been waiting for more than a day.', ['instrument']);
   const age = define('last_file_age_seconds', 'Time since the last file arrived.', ['instrument']);
-  for (const { name: instrument, folder: watched, lastFileAt, unreadable } of instruments) {
+  for (const { name: instrument, folder: watched, lastFileAt, unreadable, stuck } of instruments) {
+    stuckFiles.set({ instrument }, stuck.files);
     unread.set({ instrument }, unreadable.files);
     if (watched.state !== 'unknown') folder.set({ instrument }, watched.state === 'present' ? 1 : 0);
     if (lastFileAt !== undefined) age.set({ instrument }, seconds(nowMs - lastFileAt));

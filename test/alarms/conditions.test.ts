@@ -66,6 +66,18 @@ test('a file that cannot be read is found after a minute, with the reason and wh
   });
 });
 
+test('a file that has waited for more than a day is found, and stays found after a restart while files wait', () => {
+  const reason = 'it has kept changing for more than a day\n  → set `run: growing`';
+  const stuck = { files: 2, first: [{ path: '/data/a.log', since: 0, reason }] };
+  expect(ofInstrument({ live: { stuck } })).toEqual([
+    `stuck nanodrop: nanodrop: a.log (and 1 more) cannot be filed: ${reason}`,
+  ]);
+  const waiting = { files: 1, first: [], unreadable: 0 };
+  expect(ofInstrument({ live: { waiting } }, NOW - HOUR)).toContain('stuck unknown');
+  expect(ofInstrument({ live: { waiting } })).toEqual([]);
+  expect(ofInstrument({}, NOW - HOUR)).not.toContain('stuck unknown');
+});
+
 test('files that could not be moved or deleted are found, with one of them and the reason', () => {
   const sources = { files: 2, path: '/data/a.csv', reason: 'cannot move it (ENOSPC)' };
   expect(found(facts({ sources }))).toEqual([

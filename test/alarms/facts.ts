@@ -17,6 +17,7 @@ export const instrument = ({ live, ...rest }: Overrides = {}): InstrumentFacts =
     unmatched: { files: 0, example: undefined },
     waiting: { files: 0, first: [], unreadable: 0 },
     unreadable: { files: 0, first: [] },
+    stuck: { files: 0, first: [] },
     lastFileAt: NOW - 1000,
     polling: undefined,
     ...live,

@@ -54,6 +54,15 @@ describe('/readyz', () => {
     expect(await call('/readyz')).toMatchObject({ status: 200, json: { status: 'ready' } });
   });
 
+  test.each(['unreadable', 'stuck'] as const)('is 503 with an alarm about %s files', async (kind) => {
+    const alarms = [{ kind, instrument: 'balance', since: 1, text: 'a.csv is not filed' }];
+    const { call } = await serve({ live: () => someLive({ instruments: [someInstrument('balance')], alarms }) });
+    expect(await call('/readyz')).toMatchObject({
+      status: 503,
+      json: { reasons: [{ part: 'folder', instrument: 'balance', text: 'a.csv is not filed' }] },
+    });
+  });
+
   test('is 503 with every reason otherwise', async () => {
     const instruments = [
       someInstrument('balance', { folder: { state: 'missing', reason: 'ENOENT' } }),
@@ -137,7 +146,11 @@ describe('/metrics', () => {
       ],
     },
     instruments: [
-      someInstrument('balance', { lastFileAt: NOW - 90_000, waiting: { files: 3, first: [], unreadable: 0 } }),
+      someInstrument('balance', {
+        lastFileAt: NOW - 90_000,
+        waiting: { files: 3, first: [], unreadable: 0 },
+        stuck: { files: 2, first: [] },
+      }),
       someInstrument('Gerät "2"\\', { folder: { state: 'missing' } }),
       someInstrument('new', { folder: { state: 'unknown' } }),
     ],
@@ -209,6 +222,7 @@ describe('/metrics', () => {
       labfeed_queue_length: 4,
       labfeed_oldest_waiting_seconds: 60,
       'labfeed_last_file_age_seconds{instrument="balance"}': 90,
+      'labfeed_stuck_files{instrument="balance"}': 2,
       labfeed_journal_bytes: 4096,
       labfeed_uploads_waiting: 5,
       labfeed_uploads_oldest_waiting_seconds: 45,

@@ -26,6 +26,7 @@ export const someLive = (changes: Partial<Live> = {}): Live => ({
       files: 3,
       unmatched: { files: 0, example: undefined },
       unreadable: { files: 0, first: [] },
+      stuck: { files: 0, first: [] },
       waiting: {
         files: 1,
         first: [{ path: '/srv/balance/new.csv', since: 1, reason: 'unchanged for 2 s of 5 s' }],

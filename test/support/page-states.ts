@@ -50,6 +50,7 @@ export function hostile(text: string): { live: Live; overview: Overview; jobs: J
     unmatched: { files: 1, example: text },
     waiting: { files: 1, first: [{ path: text, since: 1, reason: text }], unreadable: 1 },
     unreadable: { files: 1, first: [{ path: text, since: 1, reason: text }] },
+    stuck: { files: 0, first: [] },
   });
   return {
     live: someLive({

@@ -40,6 +40,7 @@ export const someInstrument = (
   unmatched: { files: 0, example: undefined },
   waiting: { files: 0, first: [], unreadable: 0 },
   unreadable: { files: 0, first: [] },
+  stuck: { files: 0, first: [] },
   lastFileAt: undefined,
   polling: undefined,
   ...changes,

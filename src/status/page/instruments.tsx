@@ -1,4 +1,5 @@
 import { useContext, useMemo, useState } from 'preact/hooks';
+import { splitHint } from '../../errors.js';
 import type { LiveInstrument } from '../../live.js';
 import type { RunState } from '../../model.js';
 import { formatCount, formatDay, plural } from '../../text.js';
@@ -183,7 +184,7 @@ function Notes({ instrument: { live, alarms } }: { instrument: InstrumentView })
           <ul class="waiting">
             {others.slice(0, MAX_WAITING).map(({ path, reason }) => (
               <li>
-                <b>{fileName(path)}</b>, {reason}
+                <b>{fileName(path)}</b>, {splitHint(reason).what}
               </li>
             ))}
           </ul>

@@ -1,10 +1,11 @@
 import { type ComponentChildren, createContext } from 'preact';
 import { useContext, useEffect, useRef } from 'preact/hooks';
+import { splitHint } from '../../errors.js';
 import type { RunState } from '../../model.js';
 import { asSentence, formatTime, relativeTime, withoutPath } from '../../text.js';
 import type { Job } from '../api.js';
 import { runHref } from './route.js';
-import { fileName, splitHint } from './summary.js';
+import { fileName } from './summary.js';
 
 /** Components used by several views. Text from files, people and servers is only ever rendered as text. */
 

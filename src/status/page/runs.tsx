@@ -199,8 +199,8 @@ const WaitingRow = ({ file: { path, reason, since, instrument, isUnreadable } }:
 );
 
 /** A file that matches and did not become a run of its own, or whose run is too old to be among those searched. */
-function FileRow({ file: { path, instrument, verdict, run } }: { file: FileAnswer }) {
-  if (run && (run.path === path || path.startsWith(`${run.path}/`))) return <RunRow job={run} />;
+function FileRow({ file: { path, instrument, verdict, run, isOwn } }: { file: FileAnswer }) {
+  if (run && isOwn) return <RunRow job={run} />;
   const [state, label] = FILE_STATES[verdict];
   return (
     <li class="row">
@@ -210,10 +210,8 @@ function FileRow({ file: { path, instrument, verdict, run } }: { file: FileAnswe
         <span class="why">
           {verdict === 'asked' &&
             'It was in the folder before the first scan: decide on the overview what to do with it.'}
-          {verdict === 'skipped' &&
-            'It was in the folder before the first scan. To have it filed, change its modification time.'}
-          {verdict === 'taken' &&
-            (run ? `Run ${run.id} (${run.state}) already has its content: ` : 'Its run was deleted.')}
+          {verdict === 'skipped' && 'labfeed skipped it. To find out why, run labfeed why FILE.'}
+          {verdict === 'taken' && (run ? `Its content is in run ${run.id} (${run.state}): ` : 'Its run was deleted.')}
           {run && <RunLink job={run} />}
         </span>
       </span>

@@ -199,12 +199,6 @@ export function instrumentsOf({ live, overview }: PageState): InstrumentView[] {
   }));
 }
 
-/** Errors of labfeed have the form `place: message`, followed by lines `  → hint`. */
-export function splitHint(reason: string): { readonly what: string; readonly hint: string | undefined } {
-  const [what = '', ...hints] = reason.split(/\n\s*→\s*/);
-  return { what, hint: hints.length === 0 ? undefined : hints.join('\n') };
-}
-
 /** The last part of a path; paths may come from Windows. */
 export const fileName = (path: string): string => path.split(/[\\/]/).at(-1) || path;
 

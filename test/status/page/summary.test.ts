@@ -1,15 +1,9 @@
 import { expect, test } from 'vitest';
+import { splitHint } from '../../../src/errors.js';
 import type { LimiterState } from '../../../src/live.js';
 import type { PageState } from '../../../src/status/api.js';
 import { parseRoute, runsHref } from '../../../src/status/page/route.js';
-import {
-  describeNotebook,
-  fileName,
-  healthOf,
-  instrumentsOf,
-  runsByDay,
-  splitHint,
-} from '../../../src/status/page/summary.js';
+import { describeNotebook, fileName, healthOf, instrumentsOf, runsByDay } from '../../../src/status/page/summary.js';
 import { someSummary } from '../../support/page-states.js';
 import { NO_RUNS, someInstrument, someLive } from '../../support/status-server.js';
 
