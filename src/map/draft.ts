@@ -82,7 +82,9 @@ export function createMapper(options: MapperOptions): Mapper {
     const input = createInput(record, file, instrument, nowMs);
     const name = `${file.stem || file.name}${part?.isDaily ? ` ${part.day}` : ''}`;
     const title = cleanTitle(templates.title?.(input) ?? `${name} (${instrument})`, file);
-    const { date, dateFrom } = chooseDate(templates.date?.(input), record, file, readDate, part);
+    const written = isModified(experiment.date) ? undefined : templates.date?.(input);
+    const isUndated = record.isUndated || isModified(experiment.date);
+    const { date, dateFrom } = chooseDate(written, { ...record, isUndated }, file, readDate, part);
     const tags = cleanTags(templates.tags?.map((render) => render(input)) ?? [instrument]);
     const comment = renderNoting(
       templates.comment,
@@ -232,15 +234,15 @@ function cutCharacters(text: string): string {
   return characters.length > MAX_TAG_CHARACTERS ? `${characters.slice(0, MAX_TAG_CHARACTERS - 1).join('')}…` : text;
 }
 
-/** The day of the run as YYYY-MM-DD: a real day. One that is written is at most one day after the modification. */
+/** The day of the run as YYYY-MM-DD. A day from the file or template is at most one day after the modification. */
 function chooseDate(
   template: string | undefined,
-  { meta }: FileRecord,
+  { meta, isUndated }: FileRecord,
   file: SourceFile,
   readDate: ReadDate,
   { day, isDaily = false }: Partial<Pick<NewPart, 'day' | 'isDaily'>> = {},
 ): { date: string; dateFrom: DateOrigin } {
-  const fact = meta.get('date') ?? dateFactInAnyCase(meta, readDate);
+  const fact = isUndated ? undefined : (meta.get('date') ?? dateFactInAnyCase(meta, readDate));
   const modified = formatDay(file.modifiedMs);
   const [dateFrom, written]: [DateOrigin, string] =
     template !== undefined
@@ -249,17 +251,20 @@ function chooseDate(
         ? ['fact', isIso(fact) ? String(fact.value) : fact.text]
         : ['modified', day ?? modified];
   const date = readDay(written.trim(), file, readDate);
-  // One day of difference is allowed for clocks and time zones. Readings without a date have the day they came.
+  // Clocks and time zones may differ by a day. Readings without a date get the day on which they arrived.
   if (dateFrom !== 'modified' && dayNumber(date) - dayNumber(modified) > 1) {
     const hint = 'check the clocks of the instrument and of this computer, and the date format (parse.dates)';
     throw refused(file, `the date ${date} is more than one day after the file was modified (${modified})`, hint);
   }
   if (dateFrom !== 'modified' && isUnsetDay(date)) {
     const hint = 'set the clock of the instrument, or choose another date (experiment.date, or the fact `date`)';
-    throw refused(file, `the date ${date} is that of a clock that was never set`, hint);
+    throw refused(file, `the date ${date} is the default of a clock that was never set`, hint);
   }
   return { date, dateFrom };
 }
+
+/** Says in words that the file has no date of the run. */
+const isModified = (template: string | undefined): boolean => /^\{\{ *file\.modified *\}\}$/.test(template ?? '');
 
 /** `Date` and `DATE` count as the fact `date` if they hold a date, even an ambiguous one. */
 function dateFactInAnyCase(meta: FileRecord['meta'], readDate: ReadDate): Value | undefined {

@@ -27,10 +27,11 @@ export function omissionsOf(record: FileRecord, held: readonly Held[]): string[]
 }
 
 /** What people should check: lines that may be readings, and columns that have no name. */
-export function warningsOf(record: Pick<FileRecord, 'unread' | 'tables'>): string[] {
+export function warningsOf(record: Pick<FileRecord, 'unread' | 'tables' | 'assumed'>): string[] {
   const unnamed = record.tables.flatMap(({ columns }) => columns.filter(({ invented }) => invented === 'name'));
   return [
     ...describeUnused(record),
+    ...(record.assumed ?? []),
     ...(unnamed.length === 0
       ? []
       : [
@@ -54,11 +55,11 @@ function describeUnused(record: Pick<FileRecord, 'unread'>): string[] {
   return [`${what} not used: ${describeUnread(unused).replace(/^lines? /, '')}`];
 }
 
-/** A file has a line or two of numbers that are no readings, and a remark in the entry is enough for a few of many. */
+/** Many files have a line or two of numbers that are not readings. A small unread share causes only a warning. */
 const MIN_UNUSED = 3;
 const MAX_UNUSED_SHARE = 0.1;
 
-/** If so many lines were not used that the readings are probably incomplete: which. */
+/** The unused lines, if there are so many that the readings are probably incomplete. */
 export function findUnused(
   record: FileRecord,
 ): { readonly message: string; readonly line: number | undefined } | undefined {

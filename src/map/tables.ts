@@ -16,9 +16,11 @@ export const headingOf = ({ name, unit }: Column): string => (unit ? `${name} ($
 export const withUnit = ({ text, unit }: Pick<Value, 'text' | 'unit'>): string =>
   unit && text !== '' && !text.endsWith(unit) ? `${text} ${unit}` : text;
 
+const DIGIT = /\d/;
+
 /** The cell as written, followed by the unit of its column if it contains a number and no unit of its own. */
 export const cellWithUnit = (cell: Value, { unit }: Column): string =>
-  cell.unit === undefined && unit !== undefined && /\d/.test(cell.text)
+  cell.unit === undefined && unit !== undefined && DIGIT.test(cell.text)
     ? withUnit({ text: cell.text, unit })
     : withUnit(cell);
 

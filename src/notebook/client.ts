@@ -2,8 +2,16 @@ import { type Dispatcher, Pool, ProxyAgent } from 'undici';
 import { explain, NotebookError } from '../errors.js';
 import { proxyFor } from '../proxy.js';
 import { connectionError, quote, type RequestInfo, responseError, type Subject, statusError } from './errors.js';
-import { exchange, type HttpResponse, MAX_ERROR_BYTES, type Method, SUCCESS_STATUS } from './http.js';
-import { type FileToSend, type Form, formOf } from './multipart.js';
+import {
+  exchange,
+  type FileToSend,
+  type Form,
+  formOf,
+  type HttpResponse,
+  MAX_ERROR_BYTES,
+  type Method,
+  SUCCESS_STATUS,
+} from './http.js';
 import {
   isId,
   isKey,

@@ -241,7 +241,7 @@ export function chooseTarget(
   });
 }
 
-/** Some instruments give all their files one name: the content of so many files at the target is compared. */
+/** Some instruments give all files the same name. This many files at the target are compared by content. */
 const MAX_COMPARED = 10;
 
 /** A free number above a used one, found in few steps although thousands may be used. */

@@ -1,6 +1,6 @@
 import { sep } from 'node:path';
 import { FSWatcher, type Throttler, type ThrottleType } from 'chokidar';
-import { systemCode } from '../errors.js';
+import { isForbidden, systemCode } from '../errors.js';
 import type { Log } from '../log.js';
 import type { Mount } from '../mounts.js';
 import { isAbsent } from './identify.js';
@@ -124,7 +124,7 @@ export function createFolderWatches({ root, event, log, signal, slowMount, open 
   function ended(path: string, error: unknown): void {
     remove(path);
     // The scan reports folders that are gone or forbidden.
-    if (error === undefined || isAbsent(error) || FORBIDDEN.has(systemCode(error) ?? '')) return;
+    if (error === undefined || isAbsent(error) || isForbidden(systemCode(error))) return;
     refused = true;
     if (!isWarned) warnRefused(path, error, log);
     isWarned = true;
@@ -199,8 +199,6 @@ export function createFolderWatches({ root, event, log, signal, slowMount, open 
     },
   };
 }
-
-const FORBIDDEN = new Set(['EACCES', 'EPERM']);
 
 /** chokidar accepts only text, and treats a backslash as a separator. */
 const isWatchable = (location: string | Buffer): boolean =>

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { type BigIntStats, closeSync, constants, fstatSync, openSync, readSync, statSync } from 'node:fs';
 import { atMost, systemClock } from '../clock.js';
 import { isRemote, type OpenFile, openFile, pathOf, statOne } from '../disk.js';
-import { FileChangedError, LabfeedError, systemCode } from '../errors.js';
+import { FileChangedError, isForbidden, LabfeedError, systemCode } from '../errors.js';
 import { type DiskFile, type FileStamp, type FoundFile, type Hashed, type IdentifiedFile, STAND_IN } from '../model.js';
 import type { Copy } from '../spool.js';
 import type { Guard } from './guard.js';
@@ -213,8 +213,6 @@ function explained(file: DiskFile, error: unknown): unknown {
     cause: error,
   });
 }
-
-export const isForbidden = (code: string | undefined): boolean => code === 'EACCES' || code === 'EPERM';
 
 function hintFor(code: string): string {
   switch (code) {

@@ -17,7 +17,7 @@ export function createActivity({ name, watch }: Pick<LiveInstrument, 'name' | 'w
   const arrivals = createUnmatchedArrivals();
   let found = 0;
   const subfolders = createUnreadable(clock);
-  let live: Omit<LiveInstrument, 'waiting' | 'unreadable'> = {
+  let live: Omit<LiveInstrument, 'waiting' | 'unreadable' | 'stuck'> = {
     name,
     watch,
     line: 'starting',
@@ -58,7 +58,7 @@ export function createActivity({ name, watch }: Pick<LiveInstrument, 'name' | 'w
     live: (): LiveInstrument => {
       const [files, folders] = [waiting.unreadable(), subfolders.list()];
       const unreadable = { files: files.files + folders.files, first: [...files.first, ...folders.first] };
-      return { ...live, waiting: waiting.list(), unreadable };
+      return { ...live, waiting: waiting.list(), unreadable, stuck: waiting.stuck() };
     },
   };
 }
@@ -84,18 +84,27 @@ const MAX_LISTED = 20;
 
 /** The files of one instrument that are on their way into the journal. */
 export function createWaitingFiles(clock: Clock) {
-  const files = new Map<string, { readonly since: number; wait: Wait }>();
+  const files = new Map<string, { readonly since: number; readonly sinceMs: number; wait: Wait }>();
   const unreadable = createUnreadable(clock);
 
   function describe(path: string): WaitingFile {
     const { since = 0, wait = { for: 'reader' } as const } = files.get(path) ?? {};
     // Each attempt begins with the quiet period, but that is not what the file waits for.
     const problem = unreadable.reasonOf(path);
-    return { path, since, reason: problem ?? describeWait(wait, clock.monotonic()) };
+    const reason = isStuck(path) ? describeStuck(wait) : describeWait(wait, clock.monotonic());
+    return { path, since, reason: problem ?? reason };
+  }
+
+  function isStuck(path: string): boolean {
+    const { wait, sinceMs = 0 } = files.get(path) ?? {};
+    if (!wait || wait.for === 'reader' || wait.for === 'next update' || unreadable.reasonOf(path) !== undefined)
+      return false;
+    return clock.monotonic() - sinceMs >= STUCK_MS + (wait.for === 'quiet period' ? wait.quietMs : 0);
   }
 
   return {
-    begin: (path: string) => void files.set(path, { since: clock.now(), wait: { for: 'reader' } }),
+    begin: (path: string) =>
+      void files.set(path, { since: clock.now(), sinceMs: clock.monotonic(), wait: { for: 'reader' } }),
     update(path: string, wait: Wait): void {
       const file = files.get(path);
       if (file) file.wait = wait;
@@ -113,7 +122,21 @@ export function createWaitingFiles(clock: Clock) {
       unreadable: unreadable.list().files,
     }),
     unreadable: unreadable.list,
+    stuck(): LiveInstrument['stuck'] {
+      const paths = [...files.keys()].filter(isStuck);
+      return { files: paths.length, first: firstByName(paths).map(describe) };
+    },
   };
+}
+
+/** Long acquisitions write to their file for many hours. */
+const STUCK_MS = 24 * 3_600_000;
+
+function describeStuck(wait: Wait): string {
+  if (wait.for !== 'quiet period') return describeWait(wait, 0);
+  if (wait.missing)
+    return `${describeWait(wait, 0)} for more than a day\n  → if it will never come, move or delete the file, or add it to \`ignore\``;
+  return 'it has kept changing for more than a day\n  → if it never ends, such as a log, set `run: growing`';
 }
 
 /** Folders of the file system that only its administrator may enter. */

@@ -4,6 +4,7 @@ import picomatch from 'picomatch';
 import type { Claim } from '../config/load.js';
 import type { RunKind } from '../config/schema.js';
 import type { DiskFile, Part } from '../model.js';
+import { globDepth } from '../text.js';
 
 export type MatchOptions = Pick<Claim, 'files' | 'ignore'> & Partial<Pick<Claim, 'ready' | 'run'>>;
 
@@ -83,7 +84,7 @@ function compileRules(files: readonly string[], ignore: readonly string[]) {
   const folderRules = ignoreRules.filter(({ pattern }) => !isNegated(pattern));
   return {
     ...{ fileRules, ignoreRules, folderRules },
-    deepest: Math.max(...fileRules.map(({ pattern }) => reach(pattern))),
+    deepest: Math.max(...fileRules.map(({ pattern }) => globDepth(pattern))),
     // One expression per test: each rescan checks up to 50,000 names.
     wanted: union(fileRules),
     ignored: union(ignoreRules),
@@ -106,12 +107,6 @@ function union(rules: readonly Rule[]): RegExp {
 /** `!x`, but not the group `!(x|y)`. */
 function isNegated(pattern: string): boolean {
   return pattern.startsWith('!') && !pattern.startsWith('!(');
-}
-
-/** The maximum depth of a pattern: for `*.csv`, subfolders need not be listed. */
-function reach(pattern: string): number {
-  if (pattern.includes('**') || pattern.includes('(')) return Number.POSITIVE_INFINITY;
-  return pattern.split('/').length - 1;
 }
 
 /** `a/b/c.csv` → `a`, `a/b`. */
@@ -138,6 +133,15 @@ export interface Grouping {
 export function createGrouping(kind: RunKind = 'file'): Grouping | undefined {
   if (kind === 'file' || 'growing' in kind) return undefined;
   return 'folder' in kind ? byFolder(kind.folder) : byStem(kind.join);
+}
+
+/** Tells the path of the run that a path belongs to: its folder, its first joined file, or the path itself. */
+export function createRunPaths({ watch, run }: Pick<Claim, 'watch' | 'run'>): (path: string) => string {
+  const grouping = createGrouping(run);
+  return (path) => {
+    const member = path.startsWith(`${watch}/`) ? grouping?.memberOf(path.slice(watch.length + 1)) : undefined;
+    return member ? `${watch}/${member.run}` : path;
+  };
 }
 
 /** The outermost folder that matches: everything below it belongs to the run. */

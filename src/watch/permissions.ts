@@ -2,6 +2,7 @@ import { readFileSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { slowMountOf } from '../disk.js';
 import { userName } from '../process.js';
+import { shellWord } from '../text.js';
 
 /** Why this user may not read a file, and what would change that. */
 interface Refusal {
@@ -29,7 +30,7 @@ export function explainPermission(path: string, asFolder = false, reader: Reader
     const [owner, group] = [nameIn('/etc/passwd', uid), nameIn('/etc/group', gid)];
     const octal = (mode & 0o7777).toString(8).padStart(4, '0');
     const reason = `the user ${reader.name} may not read it (owner ${owner}, group ${group}, mode ${octal})`;
-    const chmod = (of: 'u' | 'g' | 'o') => `chmod ${of}+${asFolder ? 'rx' : 'r'} ${quoted(path)}`;
+    const chmod = (of: 'u' | 'g' | 'o') => `chmod ${of}+${asFolder ? 'rx' : 'r'} ${shellWord(path)}`;
     // The system looks at one class of permissions only: the owner's, else the group's, else those of all others.
     if (uid === reader.uid) return { reason, hint: `run: ${chmod('u')}` };
     if (reader.groups.includes(gid)) return { reason, hint: `run: ${chmod('g')}` };
@@ -40,12 +41,10 @@ export function explainPermission(path: string, asFolder = false, reader: Reader
     const folder = dirname(path);
     return {
       reason: `the user ${reader.name} may not enter its folder ${folder}`,
-      hint: `let ${reader.name} enter it, for example with: chmod o+x ${quoted(folder)}`,
+      hint: `let ${reader.name} enter it, for example with: chmod o+x ${shellWord(folder)}`,
     };
   }
 }
-
-const quoted = (path: string): string => `'${path.replaceAll("'", "'\\''")}'`;
 
 const thisUser = (): Reader => ({
   name: userName(),

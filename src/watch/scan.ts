@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import type { BigIntStats } from 'node:fs';
 import { posix } from 'node:path';
 import { entriesOf, type FolderEntry, statAll } from '../disk.js';
-import { systemCode } from '../errors.js';
+import { isForbidden, systemCode } from '../errors.js';
 import type { FoundFile } from '../model.js';
 import { folderIdentity, isAbsent, reasonOf, stampOf } from './identify.js';
 import { type Matcher, PRIVATE_PREFIX } from './match.js';
@@ -208,7 +208,7 @@ export async function statCandidates(candidates: readonly Candidate[], takes: (r
 const unreadOf = (path: string, error: unknown): Unread => ({
   path,
   reason: reasonOf(error),
-  forbidden: ['EACCES', 'EPERM'].includes(systemCode(error) ?? ''),
+  forbidden: isForbidden(systemCode(error)),
 });
 
 interface Entry {

@@ -126,6 +126,13 @@ function errorOf(given: Given): string {
 const both = () => ({ ambiguous: ['dd/MM/yyyy', 'MM/dd/yyyy'] });
 
 describe('the date', () => {
+  test('of a file whose dates are not those of the run is the day of its modification', () => {
+    expect(dateOf({ record: { ...dated('2026-02-01'), isUndated: true } })).toBe('2026-03-04 modified');
+    expect(dateOf({ record: dated('2026-02-01'), experiment: { date: '{{ file.modified }}' } })).toBe(
+      '2026-03-04 modified',
+    );
+  });
+
   test('comes from the template', () => {
     expect(dateOf({ experiment: { date: '2026-01-02' } })).toBe('2026-01-02 template');
     expect(dateOf({ experiment: { date: ' {{ file.modified }} ' } })).toBe('2026-03-04 template');
@@ -209,9 +216,9 @@ describe('the date', () => {
     expect(message).toContain('the date 2026-03-06 is more than one day after the file was modified (2026-03-04)');
   });
 
-  test('is not that of a clock that was never set', () => {
+  test('is not the default of a clock that was never set', () => {
     for (const day of ['1970-01-01', '1980-01-01', '1904-01-01'])
-      expect(errorOf({ record: dated(day) })).toContain(`the date ${day} is that of a clock that was never set`);
+      expect(errorOf({ record: dated(day) })).toContain(`the date ${day} is the default of a clock that was never set`);
     expect(dateOf({ record: dated('1980-01-02') })).toBe('1980-01-02 fact');
   });
 

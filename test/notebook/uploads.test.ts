@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import { uploadName } from '../../src/notebook/multipart.js';
+import { uploadName } from '../../src/notebook/http.js';
 import { elabftwClient } from '../sandbox/client.js';
 import { failureOf, openNotebook } from '../support/contract-server.js';
 

@@ -49,6 +49,31 @@ describe('waiting files', () => {
     expect(waiting.unreadable()).toEqual({ files: 0, first: [] });
   });
 
+  test('one that keeps changing for a day, or lacks its done-file, is stuck until it is taken', () => {
+    const clock = manualClock(START);
+    const waiting = createWaitingFiles(clock);
+    const settling = { for: 'quiet period', unchangedSinceMs: 0, quietMs: 5000, missing: undefined } as const;
+    for (const path of ['/data/a.log', '/data/b.csv', '/data/growing.log', '/data/read.csv', '/data/slow.csv'])
+      waiting.begin(path);
+    waiting.update('/data/a.log', settling);
+    const missing = { kind: 'done-file', name: 'b.csv.done', waitedMs: 0 } as const;
+    waiting.update('/data/b.csv', { ...settling, missing });
+    waiting.update('/data/growing.log', { for: 'next update', untilMs: 0 });
+    waiting.update('/data/slow.csv', { ...settling, quietMs: 86_400_000 });
+    clock.advance(86_400_000);
+    expect(waiting.stuck()).toEqual({ files: 0, first: [] });
+    clock.advance(5000);
+    const { files, first } = waiting.stuck();
+    expect(files).toBe(2);
+    expect(first[0]).toMatchObject({ path: '/data/a.log', since: START });
+    expect(first[0]?.reason).toMatch(/kept changing for more than a day\n {2}→ .*`run: growing`/);
+    expect(first[1]?.reason).toMatch(/waiting for done-file b\.csv\.done for more than a day\n {2}→ .*`ignore`/);
+    expect(waiting.list().first[0]).toEqual(first[0]);
+    waiting.end('/data/a.log');
+    waiting.setUnreadable('/data/b.csv', 'permission denied');
+    expect(waiting.stuck()).toEqual({ files: 0, first: [] });
+  });
+
   test('subfolders that a scan cannot read are among what cannot be read, but not those of the file system', () => {
     const clock = manualClock(START);
     const activity = createActivity({ name: 'balance', watch: '/data' }, clock);

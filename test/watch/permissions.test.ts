@@ -48,6 +48,6 @@ test('a folder needs the permission to enter it, too', () => {
 test('a file that cannot even be seen is explained by its folder', () => {
   expect(explainPermission('/no-such-folder/a.csv', false, reader(1))).toEqual({
     reason: 'the user labfeed may not enter its folder /no-such-folder',
-    hint: "let labfeed enter it, for example with: chmod o+x '/no-such-folder'",
+    hint: 'let labfeed enter it, for example with: chmod o+x /no-such-folder',
   });
 });
