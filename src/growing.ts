@@ -136,6 +136,7 @@ async function generationOf(file: DiskFile, context: Context): Promise<Generatio
     return undefined;
   }
   if (moved) {
+    await reportRenamed(moved, file, context);
     await journal.growing.save(moved);
     return moved;
   }
@@ -156,17 +157,15 @@ async function findKnown(
     const other = await loadGeneration(each, context);
     if (!(await continues(file, other, options.guard))) continue;
     if (await isStillAt(other, file, context)) return { copied: other };
-    const isClosed = other.state === 'closed';
-    if (!isClosed)
-      await report(
-        other,
-        `the file ${posix.basename(other.path)} was renamed to ${posix.basename(file.path)}`,
-        false,
-        context,
-      );
-    return { moved: { ...other, place: file.path, state: isClosed ? 'closed' : 'rotated' } };
+    return { moved: { ...other, place: file.path, state: other.state === 'closed' ? 'closed' : 'rotated' } };
   }
   return {};
+}
+
+async function reportRenamed(moved: Generation, file: DiskFile, context: Context): Promise<void> {
+  if (moved.state === 'closed') return;
+  const [from, to] = [posix.basename(moved.path), posix.basename(file.path)];
+  await report(moved, `the file ${from} was renamed to ${to}`, false, context);
 }
 
 /** One that was read to its end is another file if it has been written to since. */
@@ -221,7 +220,10 @@ async function replace(
     ...{ low: undefined, unfinished: 0, note: `it ${HOW[how]}${lost}` },
   };
   const { moved: other } = from === 0 ? await findKnown(file, context) : {};
-  if (other) await journal.growing.save(ended, other);
+  if (other) {
+    await reportRenamed(other, file, context);
+    await journal.growing.save(ended, other);
+  }
   const begun = other ?? (await journal.growing.replace(ended, await successor(generation, file, from, context)));
   if (moved) await finish(ended, context);
   for (const each of between) await finish(each, context);

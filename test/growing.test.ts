@@ -172,38 +172,41 @@ test.each(
       [2, 0, 4, 1, 3],
     ].map((order) => ({ how, order })),
   ),
-)('logs with numbers that all match the globs are filed once: $how, looked at as $order', async ({ how, order }) => {
-  const scene = setUp();
-  const places = ['', '.1', '.2', '.3', '.4'].map((end) => scene.path + end);
-  for (const [n, place] of places.slice(0, 4).entries()) scene.append(HEADER + lines(10 * n + 1, 10 * n + 3), place);
-  for (const place of places.slice(0, 4)) await scene.look(place);
-  expect(await scene.runs()).toEqual([1, 2, 3, 4]);
-  for (let round = 0; round < 2; round++) {
-    scene.clock.advance(700_000);
-    scene.append(at(4 + round));
-    scene.clock.advance(1000);
-    rmSync(`${scene.path}.4`, { force: true });
-    rotate(scene.path, how);
-    scene.append(HEADER + lines(50 + round, 50 + round));
-    for (let times = 0; times < 2; times++) {
-      for (const n of order) await scene.look(places[n]);
+)(
+  'logs with numbers that all match the globs are filed once: $how, scanned in the order $order',
+  async ({ how, order }) => {
+    const scene = setUp();
+    const places = ['', '.1', '.2', '.3', '.4'].map((end) => scene.path + end);
+    for (const [n, place] of places.slice(0, 4).entries()) scene.append(HEADER + lines(10 * n + 1, 10 * n + 3), place);
+    for (const place of places.slice(0, 4)) await scene.look(place);
+    expect(await scene.runs()).toEqual([1, 2, 3, 4]);
+    for (let round = 0; round < 2; round++) {
       scene.clock.advance(700_000);
-      await scene.finish();
-      await scene.finish();
+      scene.append(at(4 + round));
+      scene.clock.advance(1000);
+      rmSync(`${scene.path}.4`, { force: true });
+      rotate(scene.path, how);
+      scene.append(HEADER + lines(50 + round, 50 + round));
+      for (let times = 0; times < 2; times++) {
+        for (const n of order) await scene.look(places[n]);
+        scene.clock.advance(700_000);
+        await scene.finish();
+        await scene.finish();
+      }
     }
-  }
-  expect(await Promise.all((await scene.runs()).map(async (run) => values(await scene.comments(run))))).toEqual([
-    [1, 2, 3, 4],
-    [11, 12, 13],
-    [21, 22, 23],
-    [31, 32, 33],
-    [50, 5],
-    [51],
-  ]);
-});
+    expect(await Promise.all((await scene.runs()).map(async (run) => values(await scene.comments(run))))).toEqual([
+      [1, 2, 3, 4],
+      [11, 12, 13],
+      [21, 22, 23],
+      [31, 32, 33],
+      [50, 5],
+      [51],
+    ]);
+  },
+);
 
 test.each(['rename', 'copytruncate'] as const)(
-  'after two numbered rotations between two looks, the log in between is filed: %s',
+  'after two numbered rotations between two scans, the log in between is filed: %s',
   async (how) => {
     const scene = setUp();
     scene.append(HEADER + lines(1, 3));

@@ -1,7 +1,7 @@
 import { basename } from 'node:path';
 import { type Command, InvalidArgumentError } from 'commander';
 import { systemClock } from '../clock.js';
-import { LabfeedError } from '../errors.js';
+import { LabfeedError, splitHint } from '../errors.js';
 import { describeGrowth } from '../growth.js';
 import type { Found, Job } from '../journal/jobs.js';
 import type { JobDetail } from '../journal/reader.js';
@@ -233,7 +233,7 @@ function held({ id, step, failure, experiment, reason }: Job): string {
   const [what, which] =
     experiment === undefined ? ['an existing experiment', 'EXPERIMENT'] : [`experiment ${experiment}`, experiment];
   // A reason with a hint says whether adopting helps, and what it does.
-  const adopt = reason?.includes('→') ? '' : ` To overwrite ${what}: labfeed adopt ${id} ${which}.`;
+  const adopt = splitHint(reason ?? '').hint ? '' : ` To overwrite ${what}: labfeed adopt ${id} ${which}.`;
   return `to check again: labfeed retry ${id}.${adopt} To create a new one: labfeed refile ${id}. ${orIgnore(id)}`;
 }
 

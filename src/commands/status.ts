@@ -14,6 +14,7 @@ import {
   formatTime,
   plural,
   relativeTime,
+  shellWord,
   terminalLine,
   terminalText,
 } from '../text.js';
@@ -233,7 +234,10 @@ export function needsAttention(status: Status): Attention[] {
       text: `nothing is sent: ${server.halted}`,
       command: 'labfeed recover',
     })),
-    ...(running ? (live?.instruments ?? []) : []).flatMap(unreadableAttention),
+    ...(running ? (live?.instruments ?? []) : []).flatMap((one) => [
+      ...unreadableAttention(one),
+      ...stuckAttention(one),
+    ]),
     ...overview.instruments.flatMap((instrument) => [...parkedAttention(instrument), ...backlogAttention(instrument)]),
     ...waitingUploads(status),
   ];
@@ -243,7 +247,14 @@ const unreadableAttention = ({ name, unreadable: { files, first } }: Live['instr
   first.slice(0, 1).map(({ path }) => ({
     instrument: name,
     text: `${name}: ${plural(files, 'file or folder', 'files or folders')} cannot be read, such as ${path}`,
-    command: `labfeed why ${quoted(path)}`,
+    command: `labfeed why ${shellWord(path)}`,
+  }));
+
+const stuckAttention = ({ name, stuck: { files, first } }: Live['instruments'][number]): Attention[] =>
+  first.slice(0, 1).map(({ path }) => ({
+    instrument: name,
+    text: `${name}: ${plural(files, 'file has', 'files have')} been waiting for more than a day, such as ${path}`,
+    command: `labfeed why ${shellWord(path)}`,
   }));
 
 const parkedAttention = ({ name, runs }: InstrumentSummary): Attention[] =>
@@ -252,7 +263,7 @@ const parkedAttention = ({ name, runs }: InstrumentSummary): Attention[] =>
     .map((state) => ({
       instrument: name,
       text: `${name}: ${plural(runs[state], 'run')} ${state}`,
-      command: `labfeed jobs --state ${state} --instrument ${quoted(name)}`,
+      command: `labfeed jobs --state ${state} --instrument ${shellWord(name)}`,
     }));
 
 /** A backlog that waits for a decision; its files are not runs yet. */
@@ -263,13 +274,11 @@ export const backlogAttention = ({ name, asked }: Pick<InstrumentSummary, 'name'
         {
           instrument: name,
           text: `${name}: a backlog of ${plural(asked, 'file')} needs a decision`,
-          command: `labfeed backfill ${quoted(name)}`,
+          command: `labfeed backfill ${shellWord(name)}`,
         },
       ];
 
 export const attentionLine = ({ text, command }: Attention): string => `${text} → ${command}`;
-
-const quoted = (name: string): string => (name.includes(' ') ? `'${name}'` : name);
 
 function mistakes({ problems, refused }: Pick<Live, 'problems' | 'refused'>): string[] {
   const describe = ({ at, message, hint }: Live['problems'][number]): string =>

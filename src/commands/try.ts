@@ -18,10 +18,10 @@ import { choosePlot, describePlot, isPlot, type PlotChoice } from '../map/plot.j
 import {
   checkMapping,
   DATE_FROM,
-  type HeldTrial,
   markedComments,
+  type QuarantinedTrial,
   type Trial,
-  tryHeldFile,
+  tryQuarantined,
 } from '../mapping/mapping.js';
 import { openRun } from '../mapping/sample.js';
 import { runGoldenTests, type TestResult } from '../mapping/tests.js';
@@ -65,10 +65,10 @@ async function tryOrTest(name: string | undefined, files: string[], options: Try
 async function tryFiles(name: string, files: string[], options: TryOptions): Promise<void> {
   if (options.plot !== undefined) checkPlotFile(options.plot, files);
   const instrument = usableInstrument(name, configFrom(options));
-  const trials: (Trial | HeldTrial)[] = [];
+  const trials: (Trial | QuarantinedTrial)[] = [];
   for (const file of files) {
     try {
-      trials.push(await tryHeldFile(instrument, await openRun(resolve(file), instrument), systemClock.now()));
+      trials.push(await tryQuarantined(instrument, await openRun(resolve(file), instrument), systemClock.now()));
     } catch (error) {
       if (!(error instanceof LabfeedError)) throw error;
       process.stderr.write(`${error instanceof FileError ? 'would be quarantined: ' : ''}${explain(error)}\n`);
@@ -123,9 +123,9 @@ function usableInstrument(name: string, config: LoadedConfig): Instrument {
   );
 }
 
-const isUndated = (trial: Trial | HeldTrial): boolean => 'isUndated' in trial && trial.isUndated;
+const isUndated = (trial: Trial | QuarantinedTrial): boolean => 'isUndated' in trial && trial.isUndated;
 
-export const trialAsJson = (trial: Trial | HeldTrial) => ({
+export const trialAsJson = (trial: Trial | QuarantinedTrial) => ({
   file: trial.file.path,
   instrument: trial.instrument.name,
   /** Why nothing would be sent. What follows is only what was read. */
@@ -157,7 +157,7 @@ const tableAsJson = ({ name, columns, rows, count }: Table) => ({
   rows: rows.map((row) => Object.fromEntries(columns.map((column, index) => [column.name, row[index]?.value ?? null]))),
 });
 
-export function trialAsText(trial: Trial | HeldTrial, asHtml: boolean): string {
+export function trialAsText(trial: Trial | QuarantinedTrial, asHtml: boolean): string {
   const { draft, dateFrom, instrument, file } = trial;
   const comments = markedComments(trial);
   const size = (text: string): string => formatBytes(Buffer.byteLength(text));

@@ -109,7 +109,7 @@ function appendPart(store: Store, batch: NewBatch, part: NewGrowth, at: number):
   const content = { sha256: run.file.sha256, copy: '', isErased: false, drift: undefined };
   if (grown?.path === '') return { run: grown.run, outcome: 'known', ...content, isErased: true };
   const filed = grown ? undefined : findFiled(db, run);
-  // Another journal's run that a person has set aside. The lines of one of this journal are kept until it is retried.
+  // A person set this run of another journal aside: its lines are dropped. Those of this journal are kept for a retry.
   if (filed && (filed.path === '' || filed.parked === 'ignored'))
     return { run: filed.id, outcome: 'known', ...content, isErased: filed.path === '' };
   if (!grown) {

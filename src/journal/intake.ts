@@ -212,7 +212,7 @@ function rangeOf(files: readonly StoredFile[]): { readonly first: string; readon
 
 /**
  * Whether all of these files were taken, or none was, if they are exactly those known from the first name to the last
- * and none has changed: so it is with most batches of a scan. One long text is compared, which takes a third of the time
+ * and none has changed. This is true of most batches of a scan. One long text is compared, which takes a third of the time
  * of reading rows. No path contains `//`.
  */
 function knownAlike(

@@ -98,7 +98,8 @@ export function createReader(database: Database, now = systemClock.now) {
     jobs: async (filter: JobFilter) => listJobs(db, filter),
     search: async (filter: Search, maxMs: number) => searchJobs(db, filter, maxMs),
     /** The files that match, unless they are those of runs that were found. */
-    searchFiles: async (filter: Search, found: Found, maxMs: number) => findOtherFiles(db, filter, found, maxMs),
+    searchFiles: async (filter: Search, found: Found, maxMs: number, runPathOf: RunPathOf) =>
+      findOtherFiles(db, filter, found, maxMs, runPathOf),
     job: async (id: number) => readJob(db, id),
     /** Runs with this content, of any instrument, newest first. */
     sameContent: async (sha256: string) =>
@@ -237,18 +238,33 @@ async function findFiles(db: Connection, search: string, limit: number): Promise
   return merged(db, files, runs, limit);
 }
 
-/** Files that are not runs of their own, and those of runs that are older than the ones that were searched. */
-async function findOtherFiles(db: Connection, { search, instrument, limit }: Search, found: Found, maxMs: number) {
+/** The path of the run that a file belongs to; for most files their own. */
+type RunPathOf = (instrument: string, path: string) => string;
+
+/**
+ * Files that are not runs of their own, and those of runs that are older than the ones that were searched.
+ * `isOwn`: the file belongs to the run. Otherwise, it is a copy.
+ */
+async function findOtherFiles(
+  db: Connection,
+  { search, instrument, limit }: Search,
+  found: Found,
+  maxMs: number,
+  runPathOf: RunPathOf,
+) {
   const deadline = systemClock.monotonic() + maxMs;
-  const files = new Map<string, Omit<KnownFile, 'run'> & { readonly run: Job | undefined }>();
+  const files = new Map<string, Omit<KnownFile, 'run'> & { readonly run: Job | undefined; readonly isOwn: boolean }>();
   for await (const hits of searchFiles(db, search)) {
     for (const { run: id, ...file } of merged(db, hits, [], hits.length)) {
       if ((instrument ?? file.instrument) !== file.instrument) continue;
       const [run] = id === undefined ? [] : findJobs(db, part`runs.id = ${id}`);
-      const isOwn = run !== undefined && (run.path === file.path || file.path.startsWith(`${run.path}/`));
-      if (!isOwn) files.set(JSON.stringify([file.instrument, file.path]), { ...file, run });
+      // The folder of a run belongs to it, even if the configuration has changed since.
+      const isOwn =
+        run !== undefined &&
+        (run.path === runPathOf(file.instrument, file.path) || file.path.startsWith(`${run.path}/`));
+      if (!isOwn) files.set(JSON.stringify([file.instrument, file.path]), { ...file, run, isOwn });
       // A folder can have thousands of files.
-      else if (run.id < (found.searchedTo ?? 0)) files.set(`run ${run.id}`, { ...file, run });
+      else if (run.id < (found.searchedTo ?? 0)) files.set(`run ${run.id}`, { ...file, run, isOwn });
       if (files.size === limit) return { files: [...files.values()], hasMoreFiles: true };
     }
     if (systemClock.monotonic() >= deadline) return { files: [...files.values()], hasMoreFiles: true };
@@ -274,7 +290,7 @@ function filesAt(db: Connection, path: string): KnownFile[] {
 function merged(db: Connection, files: readonly unknown[], runs: readonly KnownFile[], limit: number): KnownFile[] {
   const seen = parseRows(fileRow, files).map(({ sha256, copy, ...file }) => ({
     ...file,
-    run: sha256 === undefined ? undefined : lastFiling(db, { instrument: file.instrument, sha256, copy })?.id,
+    run: sha256 === undefined ? undefined : runWithContent(db, { instrument: file.instrument, sha256, copy }),
   }));
   const all = new Map([...seen, ...runs].map((file) => [JSON.stringify(file), { ...file }]));
   return [...all.values()].sort((a, b) => (b.run ?? 0) - (a.run ?? 0) || (a.path < b.path ? -1 : 1)).slice(0, limit);
@@ -309,6 +325,13 @@ function lastFiling(db: Connection, content: ContentKey & { readonly instrument:
       OR ${content.copy} = '') ORDER BY copy = ${content.copy} DESC, refiling DESC LIMIT 1`;
   return parseRow(knownRow, row);
 }
+
+/** The run that has this content, or had it as an earlier version of its file. */
+const runWithContent = (db: Connection, content: ContentKey & { readonly instrument: string }): number | undefined =>
+  lastFiling(db, content)?.id ??
+  db.value<number>`
+    SELECT run FROM versions JOIN runs ON id = run WHERE instrument = ${content.instrument}
+      AND versions.sha256 = ${content.sha256} ORDER BY run DESC LIMIT 1`;
 
 const omitsRow = nullable(textList);
 

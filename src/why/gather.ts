@@ -3,14 +3,14 @@ import { dirname, join, relative, sep } from 'node:path';
 import { nextStep } from '../commands/jobs.js';
 import type { AccessRules, Claim, LoadedConfig } from '../config/load.js';
 import { growingOf } from '../config/schema.js';
-import { explain, explainProblem, FileError, systemCode } from '../errors.js';
+import { explain, explainProblem, FileError, isForbidden, systemCode } from '../errors.js';
 import { runWithContent } from '../evidence.js';
 import type { Job } from '../journal/jobs.js';
 import type { JournalReader } from '../journal/reader.js';
 import type { SettledSource } from '../journal/sources.js';
 import type { Live } from '../live.js';
 import { createGuard } from '../watch/guard.js';
-import { identify, isAbsent, isForbidden, reasonOf, stampOf, standInFor } from '../watch/identify.js';
+import { identify, isAbsent, reasonOf, stampOf, standInFor } from '../watch/identify.js';
 import { createGrouping, createMatcher, doneFileOf, pathInside } from '../watch/match.js';
 import { explainPermission } from '../watch/permissions.js';
 import { quietMsOf } from '../watch/settle.js';
@@ -124,7 +124,7 @@ async function readFile(path: string, { instruments }: LoadedConfig): Promise<Fi
   }
 }
 
-const BROKEN_LINK = 'it is a symbolic link that leads to no file';
+const BROKEN_LINK = 'it is a symbolic link without a valid target';
 
 function isLink(path: string): boolean {
   try {
@@ -243,7 +243,8 @@ function compareWith(claim: Claim, path: string, { config, live, asked, mayBeFol
     /** The number of files in its backlog that wait for a decision. */
     asked,
     /** What the daemon reports about this file. */
-    waiting: reported?.waiting.first.find((one) => one.path === (partOf ?? path)),
+    waiting:
+      reported && [...reported.stuck.first, ...reported.waiting.first].find((one) => one.path === (partOf ?? path)),
   };
 }
 

@@ -1,3 +1,4 @@
+import { splitHint } from '../errors.js';
 import { describeFollowed } from '../growth.js';
 import type { RunState } from '../model.js';
 import { describeSource, formatDuration, formatTime, plural } from '../text.js';
@@ -83,6 +84,10 @@ function explainRun(run: KnownRun, evidence: Evidence): Answer {
   const known = {
     text: `in the journal since ${formatTime(run.addedAt)} as run ${run.id} of ${run.instrument}${where}`,
   };
+  if (isCopy && evidence.file.state === 'absent') {
+    const text = `the file is gone; its content was recorded as run ${run.id}, whose file is now ${run.path} (${describeRun(run, evidence)})`;
+    return answer(run.state, text, run.nextStep, [known]);
+  }
   if (isCopy) {
     const text = `not filed again: run ${run.id}, from ${run.path}, has the same content (${describeRun(run, evidence)})`;
     const hint = 'runs are identified by their content; `duplicates: ingest` files copies at other paths, too';
@@ -273,7 +278,10 @@ function explainWaiting(
     const hint = 'the instrument must write it when the file is complete (`ready.doneFile`)';
     return waitFor(`its done-file ${doneFile.name} is missing`, hint);
   }
-  if (waiting) return waitFor(`${waiting.reason}; first seen ${formatDuration(now - waiting.since)} ago`);
+  if (waiting) {
+    const { what, hint } = splitHint(waiting.reason);
+    return waitFor(`${what}; first seen ${formatDuration(now - waiting.since)} ago`, hint);
+  }
   if (!daemon.running) return waitFor('labfeed takes it once it is running');
   if (earlier && isUntouched) {
     const text = 'its size and modification time are as before, so it is noticed when labfeed compares old files again';

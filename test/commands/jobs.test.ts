@@ -48,7 +48,9 @@ test('a filed run has its experiment and title; an erased run has no name', () =
 
 test('a held run offers to adopt its experiment only if its reason does not say what helps', () => {
   const held = { state: 'held', step: 'created', failure: 'conflict', experiment: 5 } as const;
-  expect(nextStep(job({ ...held, reason: 'no hint' }))).toContain('To overwrite experiment 5: labfeed adopt 17 5.');
+  expect(nextStep(job({ ...held, reason: 'its title is now A → B' }))).toContain(
+    'To overwrite experiment 5: labfeed adopt 17 5.',
+  );
   const next = nextStep(job({ ...held, reason: 'experiment 5 is deleted\n  → labfeed does not change it' }));
   expect(next).not.toContain('adopt');
   expect(next).toContain('labfeed refile 17');

@@ -46,6 +46,19 @@ test('a stopped daemon is reported first, and its last status is not shown as cu
   expect(text).not.toMatch(/accepts requests|WAITING/);
 });
 
+test('a file that has waited for more than a day needs attention', () => {
+  const [instrument] = someLive().instruments;
+  const stuck = { files: 1, first: [{ path: '/srv/balance/a.log', since: 0, reason: 'it keeps changing' }] };
+  const live = someLive({ instruments: instrument ? [{ ...instrument, stuck }] : [] });
+  expect(needsAttention(status({ live }))).toEqual([
+    {
+      instrument: 'balance',
+      text: 'balance: 1 file has been waiting for more than a day, such as /srv/balance/a.log',
+      command: 'labfeed why /srv/balance/a.log',
+    },
+  ]);
+});
+
 test('everything that needs attention is shown with the command to run next', () => {
   const overview = {
     instruments: [summary('pH meter', { quarantined: 1, held: 2, queued: 3 }), summary('logger', {}, 120)],

@@ -4,6 +4,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/clock.js';
 import { type Journal, openJournal } from '../../src/journal/journal.js';
 import { type JournalReader, openReader } from '../../src/journal/reader.js';
+import { createRunPaths } from '../../src/watch/match.js';
 import { take } from '../support/journal.js';
 import { newRun, someDraft } from '../support/runs.js';
 import { tempFolder } from '../support/temp-folder.js';
@@ -19,7 +20,10 @@ async function open(): Promise<{ path: string; journal: Journal; reader: Journal
   return { path, journal, reader };
 }
 
-test('a run is found by file name, title, instrument, tag, field and sample, in any case, and by all words together', async () => {
+/** Each file is a run. */
+const single = (_instrument: string, path: string): string => path;
+
+test('a run is found by file name, title, instrument, tag, field and sample, whatever the case, if all words match', async () => {
   const { journal, reader } = await open();
   const draft = {
     ...someDraft('Weighing'),
@@ -96,7 +100,7 @@ test('a search finds copies, skipped files and the backlog, each with what becam
   await journal.intake.holdBacklog('scale', [at('/data/scale/older-17.csv')]);
   const find = async (search: string, more: object = {}) => {
     const query = { search, limit: 10, ...more };
-    const { files, hasMoreFiles } = await reader.searchFiles(query, await reader.search(query, 1000), 1000);
+    const { files, hasMoreFiles } = await reader.searchFiles(query, await reader.search(query, 1000), 1000, single);
     return [...files.map(({ path, verdict, run }) => [path.slice(12), verdict, run?.id]), hasMoreFiles];
   };
   const run = added.run;
@@ -110,8 +114,39 @@ test('a search finds copies, skipped files and the backlog, each with what becam
   expect(await find('17', { instrument: 'other' })).toEqual([false]);
   expect(await find('17', { limit: 2 })).toEqual([copy, skipped, true]);
   // A run that is older than those searched is found by its file.
-  const { files } = await reader.searchFiles({ search: 'run-17', limit: 9 }, { jobs: [], searchedTo: run + 1 }, 1000);
-  expect(files.map(({ path }) => path)).toEqual(['/data/scale/Copy of Run-17.csv', '/data/scale/run-17.csv']);
+  const { files } = await reader.searchFiles(
+    { search: 'run-17', limit: 9 },
+    { jobs: [], searchedTo: run + 1 },
+    1000,
+    single,
+  );
+  expect(files.map(({ path, isOwn }) => [path, isOwn])).toEqual([
+    ['/data/scale/Copy of Run-17.csv', false],
+    ['/data/scale/run-17.csv', true],
+  ]);
+});
+
+test('the files of a joined run belong to it, and only those of another folder are copies', async () => {
+  const { journal, reader } = await open();
+  const original = newRun('a', { path: '/data/a/x.csv', instrument: 'scale' });
+  const { run } = await take(journal, original, someDraft('Weighing'));
+  const taken = { sha256: original.file.sha256, copy: '', isErased: false };
+  for (const path of ['/data/a/x.csv', '/data/a/x.xml', '/data/b/x.csv', '/data/b/x.xml'])
+    journal.intake.remember('scale', { ...original.file, path, location: path }, taken);
+  await journal.intake.skip('scale', []);
+  const runPath = createRunPaths({ watch: '/data', run: { join: ['{stem}.csv', '{stem}.xml'] } });
+  const find = async (searchedTo: number | undefined) => {
+    const found = { jobs: [], searchedTo };
+    const { files } = await reader.searchFiles({ search: 'x.', limit: 9 }, found, 1000, (_, path) => runPath(path));
+    return files.map(({ path, isOwn }) => [path, isOwn]);
+  };
+  const copies = [
+    ['/data/b/x.csv', false],
+    ['/data/b/x.xml', false],
+  ];
+  expect(await find(undefined)).toEqual(copies);
+  expect(await find(run + 1)).toEqual(expect.arrayContaining([['/data/a/x.xml', true], ...copies]));
+  expect(await find(run + 1)).toHaveLength(3);
 });
 
 test('all files are searched in pieces, and every match is found once', async () => {
@@ -123,9 +158,9 @@ test('all files are searched in pieces, and every match is found once', async ()
       NULL, '', NULL, NULL FROM n;`);
   database.close();
   const query = { search: '.txt', limit: 10_000 };
-  const { files } = await reader.searchFiles(query, { jobs: [] }, 60_000);
+  const { files } = await reader.searchFiles(query, { jobs: [] }, 60_000, single);
   expect(files).toHaveLength(700);
-  expect(await reader.searchFiles({ ...query, search: '.none' }, { jobs: [] }, 0)).toEqual({
+  expect(await reader.searchFiles({ ...query, search: '.none' }, { jobs: [] }, 0, single)).toEqual({
     files: [],
     hasMoreFiles: true,
   });

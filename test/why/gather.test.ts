@@ -44,7 +44,7 @@ test('a file in a folder that the user may not enter is explained with that fold
   });
 });
 
-test('a link that leads nowhere or to itself is no absent file', async () => {
+test('a link without a target, or to itself, is reported as broken, not as absent', async () => {
   const { folder, sources } = setUp();
   for (const [name, target] of [
     ['dangling.csv', 'nothing'],
@@ -52,7 +52,7 @@ test('a link that leads nowhere or to itself is no absent file', async () => {
   ] as const) {
     symlinkSync(target, join(folder, name));
     const { file } = await gather(join(folder, name), sources);
-    expect(file).toMatchObject({ state: 'unreadable', reason: expect.stringContaining('leads to no file') });
+    expect(file).toMatchObject({ state: 'unreadable', reason: expect.stringContaining('without a valid target') });
   }
   expect((await gather(join(folder, 'absent.csv'), sources)).file).toEqual({ state: 'absent' });
 });

@@ -98,7 +98,25 @@ test('a file that is gone is recognised by its path', () => {
   expect(all(answer)).toContain('the file does not exist');
 });
 
-test('a folder whose name matches is no run that waits', () => {
+test('the old path of a renamed file leads to its run', () => {
+  const renamed = run({ path: '/srv/nanodrop/renamed.tsv', sha256: 'bbb' });
+  const { outcome, answer } = about({ file: { state: 'absent' }, runs: [renamed] });
+  expect(outcome).toBe('done');
+  expect(answer.text).toMatch(/^the file is gone; .* run 3, whose file is now \/srv\/nanodrop\/renamed\.tsv \(.*417/);
+});
+
+test('a file that never settles is shown with what to do about it', () => {
+  const reason = 'it has kept changing for more than a day\n  → set `run: growing`';
+  const waiting = { path: PATH, since: NOW - 100_000_000, reason };
+  const { outcome, answer } = about({ instruments: [instrument({ waiting })] });
+  expect([outcome, answer.text, answer.hint]).toEqual([
+    'waiting',
+    expect.stringMatching(/^not filed yet: it has kept changing for more than a day; first seen .* ago$/),
+    'set `run: growing`',
+  ]);
+});
+
+test('a folder whose name matches is not a waiting run', () => {
   const answer = about({ file: { state: 'folder' } });
   expect([answer.outcome, answer.answer.text]).toEqual(['unmatched', 'it is a folder, not a run']);
 });
