@@ -1,5 +1,5 @@
 import { type ChildProcess, fork } from 'node:child_process';
-import { rm } from 'node:fs/promises';
+import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { afterAll, expect, test } from 'vitest';
 import { tempFolder } from '../support/temp-folder.js';
@@ -12,6 +12,7 @@ import { tempFolder } from '../support/temp-folder.js';
  *   LABFEED_MINUTES=60 npm run fuzz                   as many as an hour allows
  *   LABFEED_SEED=7 LABFEED_CASES=1 npm run fuzz -- -t files      one of them again
  *   LABFEED_CASES=100000 npm run fuzz -- -t generated            many of one kind
+ *   LABFEED_SAMPLES=FOLDER npm run fuzz -- -t generated          mutations of your own files
  */
 
 /** How much processor time one case may take, and how much memory the process that performs it may ever use. */
@@ -47,9 +48,13 @@ function findProblem({ problem, memoryMb, cpuMs }: Answer): string | undefined {
   return cpuMs > MAX_CPU_MS ? `takes ${cpuMs} ms` : undefined;
 }
 
+/** V8 keeps compiled code, 1 MB for each thousand cases, which must not be mistaken for the memory that a case needs. */
+const CASES_PER_PROCESS = 10_000;
+
 /** Performs one case after another in a process of its own, which is replaced when it hangs or dies. */
 function startPerformer(kind: string, folder: string) {
   let child: ChildProcess | undefined;
+  let performed = 0;
   // The generated files come from a source of these tests.
   const execArgv = kind === 'generated' ? ['--import', new URL('../support/typescript.mjs', import.meta.url).href] : [];
   const script = fileURLToPath(new URL('perform.mjs', import.meta.url));
@@ -73,7 +78,7 @@ function startPerformer(kind: string, folder: string) {
     current.removeAllListeners();
     current.stderr?.off('data', listen);
     const problem = typeof result === 'string' ? result : findProblem(result);
-    if (problem !== undefined) stop();
+    if (problem !== undefined || ++performed % CASES_PER_PROCESS === 0) stop();
     return problem;
   }
 
@@ -93,27 +98,40 @@ afterAll(() => {
   for (const { stop } of performers) stop();
 });
 
+/** A tenth of 100,000, so that a long run shows that it goes on. */
+const CASES_PER_REPORT = 10_000;
+
 test.each(Object.entries(KINDS))(
   '%s: each one is read or refused',
   { timeout: minutes * 60_000 + 600_000 + Number(wanted ?? 0) * 200 },
   async (kind, cases) => {
-    const folder = tempFolder();
-    const performer = startPerformer(kind, folder);
-    performers.push(performer);
-    const until = Date.now() + (minutes * 60_000) / Object.keys(KINDS).length;
+    const startedMs = Date.now();
+    const until = startedMs + (minutes * 60_000) / Object.keys(KINDS).length;
     const count = wanted === undefined ? cases : Number(wanted);
     const failures: string[] = [];
     let performed = 0;
-    for (; performed < count || Date.now() < until; performed++) {
-      const seed = firstSeed + performed;
-      const problem = await performer.perform(seed);
-      if (problem !== undefined)
-        failures.push(`LABFEED_SEED=${seed} LABFEED_CASES=1 npm run fuzz -- -t ${kind}: ${problem}`);
-      if (failures.length === 20) break;
+    const report = () => {
+      const perSecond = ((1000 * performed) / (Date.now() - startedMs)).toFixed(0);
+      console.info(`fuzz: ${performed} ${kind}, ${failures.length} failures, ${perSecond} cases/s`);
+    };
+
+    async function performOthers({ perform, stop }: ReturnType<typeof startPerformer>): Promise<void> {
+      while ((performed < count || Date.now() < until) && failures.length < 20) {
+        const seed = firstSeed + performed++;
+        const problem = await perform(seed);
+        if (problem !== undefined)
+          failures.push(`LABFEED_SEED=${seed} LABFEED_CASES=1 npm run fuzz -- -t ${kind}: ${problem}`);
+        if (performed % CASES_PER_REPORT === 0) report();
+      }
+      stop();
     }
-    performer.stop();
-    await rm(folder, { recursive: true, force: true });
-    console.info(`fuzz: ${performed} ${kind}, ${failures.length} failures`);
+
+    const own = Array.from({ length: Math.min(count, availableParallelism()) }, () =>
+      startPerformer(kind, tempFolder()),
+    );
+    performers.push(...own);
+    await Promise.all(own.map(performOthers));
+    report();
     expect(failures).toEqual([]);
   },
 );

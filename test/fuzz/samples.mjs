@@ -1,3 +1,5 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { extname, join } from 'node:path';
 import { deflateRawSync } from 'node:zlib';
 import { utils, write } from '@e965/xlsx';
 
@@ -44,21 +46,33 @@ utils.book_append_sheet(
 );
 const workbook = write(book, { type: 'buffer', bookType: 'xlsx', compression: true });
 
-const text = { csv, facts, decimalComma, tabs, fixed, plate, json, xml, jcamp };
 const EXTENSIONS = { json: 'json', xml: 'xml', jcamp: 'jdx' };
 
-/** By name: the bytes and the file's extension. */
-export const SAMPLES = {
-  ...Object.fromEntries(
-    Object.entries(text).map(([name, written]) => [
-      name,
-      { bytes: Buffer.from(written), extension: EXTENSIONS[name] ?? 'csv' },
-    ]),
-  ),
+/** Those whose digits can be changed one by one. */
+export const TEXTS = Object.fromEntries(
+  Object.entries({ csv, facts, decimalComma, tabs, fixed, plate, json, xml, jcamp }).map(([name, text]) => [
+    name,
+    { text, bytes: Buffer.from(text), extension: EXTENSIONS[name] ?? 'csv' },
+  ]),
+);
+
+const OWN = {
+  ...TEXTS,
   utf16: { bytes: Buffer.concat([Buffer.from([0xff, 0xfe]), Buffer.from(facts, 'utf16le')]), extension: 'txt' },
   workbook: { bytes: workbook, extension: 'xlsx' },
   bomb: { bytes: deflateRawSync(Buffer.alloc(5_000_000, ',')), extension: 'csv' },
 };
 
-/** As text, for those whose digits can be changed one by one. */
-export const TEXTS = text;
+const readFolder = (folder) =>
+  Object.fromEntries(
+    readdirSync(folder, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map(({ parentPath, name }) => join(parentPath, name))
+      .map((path) => [path, { bytes: readFileSync(path), extension: extname(path).slice(1) }]),
+  );
+
+/** The folder with files to mutate instead of those above. */
+export const FOLDER = process.env['LABFEED_SAMPLES'];
+
+/** By name: the bytes and the file's extension. */
+export const SAMPLES = FOLDER === undefined ? OWN : readFolder(FOLDER);
