@@ -50,7 +50,7 @@ export interface OpenFile {
 const BIGINT = { bigint: true } as const;
 
 /**
- * On local disks, calls are made at once while the system has the answers in memory: handing one to another thread takes
+ * On local disks, calls are synchronous while the system has the answers in memory: handing one to another thread takes
  * three times as long. After the first slow call, the others use callbacks, so that the event loop is not blocked.
  */
 export function statAll(locations: readonly Location[]): Promise<(BigIntStats | Error)[]> {

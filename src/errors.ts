@@ -128,6 +128,15 @@ export function explainProblem(problem: { message: string; where?: Place; hint?:
   return `${place}${problem.message}${hint}`;
 }
 
+/** Splits an explanation. An arrow within a line, such as in a name, does not start a hint. */
+export function splitHint(explained: string): { readonly what: string; readonly hint: string | undefined } {
+  const [what = '', ...hints] = explained.split(/\n\s*→\s*/);
+  return { what, hint: hints.length === 0 ? undefined : hints.join('\n') };
+}
+
+/** Whether the code of a system error means that permission is missing. */
+export const isForbidden = (code: string | undefined): boolean => code === 'EACCES' || code === 'EPERM';
+
 /** The code of a system error, such as `ENOENT`. */
 export function systemCode(error: unknown): string | undefined {
   if (!(error instanceof Error && 'code' in error && typeof error.code === 'string')) return undefined;

@@ -126,6 +126,10 @@ export interface FileRecord {
   readonly tableLines?: number;
   /** From the mapping, or measured. Dates that templates print are parsed with it, too. */
   readonly dates?: DateHabits;
+  /** Whether no date in it is that of the run, not even a fact named `date`. */
+  readonly isUndated?: boolean;
+  /** What was assumed to read the file, as phrases for people. */
+  readonly assumed?: readonly string[];
 }
 
 /** How a file writes dates. */

@@ -3,7 +3,7 @@
  *
  * A file goes through these steps. Each is recorded before it begins, so a crash leaves behind what is named there:
  *
- *   due      unchanged for a while, and everything was read back. The file has its own name.
+ *   due      unchanged for a while, and proved to be in the notebook. The file has its own name.
  *   bring    it is linked or copied to a private name beside its target. After a crash, that is removed and made again.
  *   hide     it is renamed to a private name in its folder and hashed. After a crash, it gets its own name again.
  *   remove   the copy gets its name at the target, and the file is removed. After a crash, it is at the target, or gone

@@ -312,7 +312,7 @@ export function describeSource({ outcome, movedTo, reason }: SettledFile): strin
     case 'moved':
       return `was moved to ${movedTo}`;
     case 'deleted':
-      return 'was deleted, after labfeed had read back from the notebook that it has the file itself, or every reading in it';
+      return 'was deleted, after labfeed verified that the notebook has the file itself or every reading in it';
     case 'changed':
       return 'was neither moved nor deleted: it has other content than what was filed';
     case 'gone':
@@ -349,3 +349,16 @@ export function versionLines(versions: readonly FileVersion[]): string[] {
   });
   return earlier > 0 ? [plural(earlier, 'earlier version'), ...lines] : lines;
 }
+
+/** A word for a POSIX shell. */
+export const shellWord = (text: string): string =>
+  /^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+
+/** How many folders deep a glob matches at most: for `*.csv`, subfolders need not be listed. */
+export function globDepth(pattern: string): number {
+  if (pattern.includes('**') || pattern.includes('(')) return Number.POSITIVE_INFINITY;
+  return pattern.split('/').length - 1;
+}
+
+/** A text as a pattern that matches it. */
+export const escapeRegex = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&').replace(/\t/g, '\\t');

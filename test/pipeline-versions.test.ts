@@ -8,6 +8,7 @@ import { sourcesOf } from '../src/daemon/sources.js';
 import { deliver } from '../src/deliver/deliver.js';
 import { migrate } from '../src/journal/database.js';
 import { createJournal } from '../src/journal/journal.js';
+import { createReader } from '../src/journal/reader.js';
 import { createIntake } from '../src/pipeline.js';
 import { createActivity } from '../src/watch/intake.js';
 import { directReader } from './support/direct-reader.js';
@@ -107,6 +108,8 @@ async function setUp(settings = 'changed: revise', files: Readonly<Record<string
         .prepare('SELECT ifnull(parked, step) AS state FROM runs WHERE path = ? ORDER BY id')
         .all(join(data, name))
         .map(({ state }) => state),
+    /** The runs that the journal finds for this path. */
+    runsAt: async (name: string) => (await createReader(database).filesAt(join(data, name))).map(({ run }) => run),
     versions: (run: number) => database.prepare('SELECT * FROM versions WHERE run = ?').all(run),
     async decide(request: object) {
       database.prepare('INSERT INTO inbox (at, request) VALUES (0, ?)').run(JSON.stringify(request));
@@ -218,6 +221,19 @@ test('a file that is renamed keeps its experiment, and a new file of the old nam
   write('result.csv', weighing('s2 corrected'));
   await run();
   expect(titles()).toEqual(['s1 corrected', 's2 corrected']);
+});
+
+test('the old path of a file that was renamed and has changed since still leads to its run', async () => {
+  const { write, rename, run, runsAt, titles } = await setUp();
+  write('result.csv', weighing('s1'));
+  await run();
+  rename('result.csv', 'sample-1.csv');
+  await run();
+  write('sample-1.csv', weighing('s1 corrected'));
+  await run();
+  expect(titles()).toEqual(['s1 corrected']);
+  expect(await runsAt('sample-1.csv')).toEqual([1]);
+  expect(await runsAt('result.csv')).toEqual([1]);
 });
 
 test('equal files share an experiment until one of them changes', async () => {

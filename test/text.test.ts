@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
@@ -14,6 +15,7 @@ import {
   nearest,
   plural,
   relativeTime,
+  shellWord,
   singleLine,
   splitBytes,
   terminalLine,
@@ -202,4 +204,9 @@ describe('text from a file', () => {
     expect(multiLine('a\r\nb\rc\n\td\u0007e\ud800')).toBe('a\nb\nc\n\td e\ufffd');
     expect(multiLine('a\r\nb')).toBe('a\nb');
   });
+});
+
+test.each(['plain-1.csv', 'two words', "Ada's $HOME `id`", ''])('a shell reads %j as one word', (text) => {
+  const { stdout } = spawnSync('sh', ['-c', `printf '%s|' ${shellWord(text)}`], { encoding: 'utf8' });
+  expect(stdout).toBe(`${text}|`);
 });

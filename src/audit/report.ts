@@ -115,7 +115,7 @@ export interface Repair {
   readonly uploads?: MissingUploads;
 }
 
-/** A file of which everything was read back from the notebook. */
+/** A file whose attachment, or every reading of which, was read back from the notebook. */
 export interface SafeFile {
   readonly path: string;
   /** The bytes of the path, if they are not UTF-8. */
@@ -128,7 +128,7 @@ export interface SafeFile {
 /** Files of an instrument by what became of them. The names are part of `--json`. */
 export interface FileCounts {
   files: number;
-  /** Everything that they contain was read back from the notebook. */
+  /** The attached file, or everything that it contains, was read back from the notebook. */
   proved: number;
   /** Verified in the notebook, which does not have all that they contain. */
   incomplete: number;
@@ -265,7 +265,7 @@ function safeFiles({ safe }: AuditResult): string[] {
   const more = safe.length - MAX_SHOWN;
   return [
     '',
-    `safe to delete: ${plural(safe.length, 'file')} of which everything was read back from the notebook`,
+    `safe to delete: ${plural(safe.length, 'file')} (the attached file or every reading was read back from the notebook)`,
     ...safe.slice(0, MAX_SHOWN).map(({ path }) => `  ${terminalLine(path)}`),
     ...(more > 0 ? [`  and ${more} more, see --safe`] : []),
   ];

@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import type { Instrument, LoadedConfig } from '../config/load.js';
 import { wordsOf } from '../config/settings.js';
 import { slowMountOf } from '../disk.js';
-import { joinWords } from '../text.js';
+import { joinWords, shellWord } from '../text.js';
 import type { Finding } from './folders.js';
 
 /** The properties of the installed service, as systemd shows them. Empty without such a unit, or without systemd. */
@@ -51,8 +51,7 @@ function refused(unit: Unit, need: Need, paths: readonly string[]): string[] {
 
 /** Why the service cannot read a path that root can read; undefined if it can. */
 export function whyRefused(unit: Unit, need: 'list' | 'read', path: string): Required<Finding> | undefined {
-  if (hiddenBy(unit, path)) return explainHidden(unit, path);
-  return refused(unit, need, [path]).map((one) => explainRefusal(unit, need, one))[0];
+  return explainHidden(unit, path) ?? refused(unit, need, [path]).map((one) => explainRefusal(unit, need, one))[0];
 }
 
 function explainRefusal(unit: Unit, need: 'list' | 'read', path: string): Required<Finding> {
@@ -62,7 +61,7 @@ function explainRefusal(unit: Unit, need: 'list' | 'read', path: string): Requir
   if (slowMountOf(path))
     return { level: 'wrong', text, hint: `give ${user} access: on the server of the share, or in its mount options` };
   const rights = closed ? `-m u:${user}:x` : `${need === 'list' ? '-R ' : ''}-m u:${user}:rX`;
-  return { level: 'wrong', text, hint: `give ${user} access: setfacl ${rights} ${quoted(closed ?? path)}` };
+  return { level: 'wrong', text, hint: `give ${user} access: setfacl ${rights} ${shellWord(closed ?? path)}` };
 }
 
 /** From the root down, without the path itself. */
@@ -70,8 +69,6 @@ function ancestors(path: string): string[] {
   const above = dirname(path);
   return above === path ? [] : [...ancestors(above), above];
 }
-
-const quoted = (path: string): string => (/^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`);
 
 const isBelow = (path: string, folder: string): boolean =>
   path === folder || path.startsWith(`${folder.replace(/\/$/, '')}/`);
@@ -87,11 +84,18 @@ function hiddenBy(unit: Unit, path: string): 'PrivateTmp' | 'ProtectHome' | unde
   return undefined;
 }
 
-const explainHidden = (unit: Unit, path: string): Required<Finding> => ({
-  level: 'wrong',
-  text: `the unit of the service hides ${path} (${hiddenBy(unit, path)}=${unit.get(hiddenBy(unit, path) ?? '')})`,
-  hint: `use another place, or run systemctl edit labfeed, add [Service] and BindReadOnlyPaths=-${path}, and restart it`,
-});
+function explainHidden(unit: Unit, path: string): Required<Finding> | undefined {
+  const setting = hiddenBy(unit, path);
+  if (!setting) return undefined;
+  return {
+    level: 'wrong',
+    text: `the unit of the service hides ${path} (${setting}=${unit.get(setting)})`,
+    hint: `use another folder, or ${editUnit(`BindReadOnlyPaths=-${path}`)}`,
+  };
+}
+
+export const editUnit = (setting: string): string =>
+  `run systemctl edit labfeed, add [Service] and ${setting}, and restart it`;
 
 /** What the service cannot do that the person who runs this command can. `listed`: folders that this person can read. */
 export function checkService(
@@ -99,10 +103,15 @@ export function checkService(
   unit: Unit,
   listed: readonly string[],
 ): Finding[] {
-  const hidden = new Set(instruments.map(({ watch }) => watch).filter((path) => hiddenBy(unit, path)));
+  const hidden = new Map(
+    instruments.flatMap(({ watch }) => {
+      const finding = explainHidden(unit, watch);
+      return finding ? [[watch, finding]] : [];
+    }),
+  );
   const visible = [...new Set(listed)].filter((path) => !hidden.has(path));
   return [
-    ...[...hidden].map((path) => explainHidden(unit, path)),
+    ...hidden.values(),
     ...refused(unit, 'list', visible).map((path) => explainRefusal(unit, 'list', path)),
     ...[notebook?.ca].flatMap((ca) => (ca && whyRefused(unit, 'read', ca)) || []),
     ...checkWriting(instruments, unit),
@@ -125,7 +134,7 @@ function checkWriting(instruments: readonly Used[], unit: Unit): Finding[] {
     {
       level: 'wrong',
       text: `the service labfeed may not write to ${joinWords(missing)}, so it can neither move nor delete files there`,
-      hint: `run systemctl edit labfeed, add [Service] and ReadWritePaths=${missing.map((path) => `-${path}`).join(' ')}, and restart it`,
+      hint: editUnit(`ReadWritePaths=${missing.map((path) => `-${path}`).join(' ')}`),
     },
   ];
 }

@@ -3,9 +3,9 @@ import { type Dirent, existsSync, readdirSync, realpathSync } from 'node:fs';
 import { dirname, join, parse, resolve } from 'node:path';
 import picomatch from 'picomatch';
 import { z } from 'zod';
-import { ConfigError, EXIT, LabfeedError, type Place, type Problem, systemCode } from '../errors.js';
+import { ConfigError, EXIT, isForbidden, LabfeedError, type Place, type Problem, systemCode } from '../errors.js';
 import { userName } from '../process.js';
-import { nearest } from '../text.js';
+import { globDepth, nearest } from '../text.js';
 import { type CheckContext, checkValue, unknownKey } from './problems.js';
 import { type Config, configSchema, INSTRUMENT_NAME, type InstrumentConfig, instrumentSchema } from './schema.js';
 import { resolveSecret, type SecretSource, secretFile } from './secrets.js';
@@ -183,7 +183,7 @@ function readParts(
   const parts: YamlFile[] = [];
   const unreadable = (folder: string, code: string): void => {
     const message = `include: the user ${userName()} cannot read the folder ${folder} (${code})`;
-    const hint = /^(EACCES|EPERM)$/.test(code)
+    const hint = isForbidden(code)
       ? `let this user read it, for example with: chmod o+rx ${folder}`
       : 'correct the glob, or remove it from include';
     hiding.push({ where: main.placeOf(['include']), message, hint, stops: 'daemon' });
@@ -325,8 +325,8 @@ function expandInclude(glob: string, from: string, unreadable: Unreadable): stri
   if (!isGlob) return [absolute];
   const matches = picomatch(absolute);
   // Folders in which no file can match are not read: they may be private.
-  const levels = absolute.slice(base.length).split('/').filter(Boolean).length;
-  return filesBelow(base, /\*\*|\(/.test(absolute) ? Number.POSITIVE_INFINITY : levels, unreadable)
+  const below = absolute.slice(base.length).replace(/^\//, '');
+  return filesBelow(base, globDepth(below) + 1, unreadable)
     .filter((file) => matches(file))
     .sort();
 }

@@ -364,7 +364,7 @@ export const instrumentSchema = z
         )
         .default('keep')
         .describe(
-          'What happens to a file after it is filed, everything was read back from the notebook, and nothing was written to the file for 10 minutes: it stays, is deleted, or is moved to a folder that is not watched. It is deleted only if the notebook has the file itself, or every reading in it.',
+          'What happens to a filed file to which nothing was written for 10 minutes: it stays, is deleted, or is moved to a folder that is not watched. It is deleted only if the attached file or every reading in it was read back from the notebook, and moved only if that or all that was filed was read back.',
         ),
       silence: silenceSchema
         .optional()
@@ -378,10 +378,10 @@ export const instrumentSchema = z
           'If columns or units differ from the previous run: warn, hold the run until `retry` accepts it, or do nothing.',
         ),
       unread: z
-        .enum(['hold', 'warn'])
+        .enum(['quarantine', 'warn'])
         .optional()
         .describe(
-          'If many lines that look like readings are in no table: hold (quarantine the run) or warn. Default: hold without `parse`, otherwise warn. `learn` writes hold.',
+          'If many lines that look like readings are in no table: quarantine the run, or warn. Default: quarantine without `parse`, otherwise warn. `learn` writes quarantine.',
         ),
       tests: z
         .array(testSchema)

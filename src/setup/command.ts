@@ -6,7 +6,7 @@ import type { Command } from 'commander';
 import { stringify } from 'yaml';
 import type { z } from 'zod';
 import { checkServer, checkTransport } from '../check/check.js';
-import { readUnit, runsConfig, type Unit, useProxyOf, whyRefused } from '../check/service.js';
+import { editUnit, readUnit, runsConfig, type Unit, useProxyOf, whyRefused } from '../check/service.js';
 import { systemClock } from '../clock.js';
 import { withExamples } from '../commands/options.js';
 import { trialAsText } from '../commands/try.js';
@@ -94,7 +94,7 @@ export async function setUp(deps: SetupDeps): Promise<void> {
   const { file, other, print } = deps;
   if (other !== undefined)
     print(
-      `note: in this folder, the other commands use ${other}\n  → for ${file}, run them with --config ${file}, or elsewhere\n`,
+      `note: in this folder, the other commands use ${other}\n  → for ${file}, run them with --config ${file}, or from another folder\n`,
     );
   const exists = lstatSync(file, { throwIfNoEntry: false }) !== undefined;
   const { name, files } = exists ? await planInstrument(deps) : await planConfig(deps);
@@ -183,7 +183,7 @@ const askServer = ({ answers, unit, print }: SetupDeps): Promise<NotebookConfig>
       const asked = parsed(notebookSchema, { url, key: { env: 'NONE' } });
       for (const name of unit ? useProxyOf(unit()) : [])
         print(
-          `note: ${name} is set in this shell, but not for the service, so it is not used\n  → if the service needs it: run systemctl edit labfeed, add [Service] and Environment=${name}=…`,
+          `note: ${name} is set in this shell, but not for the service, so it is not used\n  → if the service needs it: ${editUnit(`Environment=${name}=…`)}`,
         );
       const notebook = await requireServer(asked).catch((error: unknown) => askAuthority(answers, unit, asked, error));
       for (const { text, hint } of checkTransport({ notebook })) print(`note: ${text}\n  → ${hint}`);

@@ -58,7 +58,7 @@ test('a request without an end is refused once it is too long', async () => {
   expect(await text(socket)).toContain('the request cannot be read');
 });
 
-test('only so many clients are connected at the same time', async () => {
+test('the number of connected clients is limited', async () => {
   const { open } = await startServer();
   const sockets = Array.from({ length: 40 }, () => open('read').on('error', () => undefined));
   onTestFinished(() => sockets.forEach((socket) => void socket.destroy()));

@@ -262,7 +262,7 @@ test.skipIf(!NOBODY_STARTS)(
     });
     const why = await labfeed(['why', path, '--config', site.config], folder);
     expect(why.stdout).toMatch(expected);
-    expect(why.stdout).toContain(`chmod u+r '${path}'`);
+    expect(why.stdout).toContain(`chmod u+r ${path}`);
     chmodSync(path, 0o644);
     await daemon.logged('run filed');
     const after = await labfeed(['status', '--config', site.config], folder);

@@ -120,7 +120,14 @@ test.skipIf(!existsSync(BASH_COMPLETION))(
 
 /** A shell in a terminal. */
 function openShell(folder: string, command: string, more: NodeJS.ProcessEnv = {}) {
-  const env = { ...process.env, HOME: folder, PATH: `${folder}:${process.env['PATH']}`, TERM: 'dumb', ...more };
+  const env = {
+    ...process.env,
+    HOME: folder,
+    PATH: `${folder}:${process.env['PATH']}`,
+    TERM: 'dumb',
+    HISTFILE: '',
+    ...more,
+  };
   const args = ['--quiet', '--flush', '--command', command, join(folder, 'terminal.txt')];
   const shell = spawn('script', args, { cwd: folder, env, stdio: ['pipe', 'ignore', 'ignore'] });
   onTestFinished(() => void shell.kill('SIGKILL'));

@@ -68,7 +68,7 @@ test('--json prints the same instrument and the doubts', async () => {
         watch: expect.any(String),
         files: '*.txt',
         parse: expect.objectContaining({ delimiter: ';', decimal: ',' }),
-        unread: 'hold',
+        unread: 'quarantine',
         experiment: { title: '{{ meta.Platte | default: file.stem }} ({{ instrument }})' },
       },
     },

@@ -65,7 +65,7 @@ inBrowser('a search that could not look at all runs says so, and goes on from th
 
 inBrowser('a search also finds files that are no runs of their own, and says what happened to each', SLOW, async () => {
   const path = (name: string) => `/srv/balance/${name}`;
-  const file = { instrument: 'balance', verdict: 'taken' } as const;
+  const file = { instrument: 'balance', verdict: 'taken', isOwn: false } as const;
   const { url } = await serve({
     search: async () => ({
       jobs: [someJob(7, { title: 'Weighing' })],
@@ -74,7 +74,7 @@ inBrowser('a search also finds files that are no runs of their own, and says wha
         { ...file, path: path('copy.csv'), run: someJob(7, { title: 'Weighing' }) },
         { ...file, path: path('old.csv'), verdict: 'skipped' },
         { ...file, path: path('older.csv'), verdict: 'asked' },
-        { ...file, path: path('2.csv'), run: someJob(2, { title: 'An old run' }) },
+        { ...file, path: path('2.csv'), isOwn: true, run: someJob(2, { title: 'An old run' }) },
       ],
       hasMoreFiles: true,
     }),
@@ -82,8 +82,8 @@ inBrowser('a search also finds files that are no runs of their own, and says wha
   const { page, troubles } = await visit(`${url}#/runs?search=csv`);
   await page.getByText('1 run and 4 other files. Only runs 5 and newer were searched. There may be more').waitFor();
   const rows = await page.locator('.row').allInnerTexts();
-  expect(rows[1]).toMatch(/copy\s+copy\.csv\s+Run 7 \(done\) already has its content: Weighing\s+balance/);
-  expect(rows[2]).toMatch(/skipped\s+old\.csv\s+It was in the folder before the first scan. To have it filed/);
+  expect(rows[1]).toMatch(/copy\s+copy\.csv\s+Its content is in run 7 \(done\): Weighing\s+balance/);
+  expect(rows[2]).toMatch(/skipped\s+old\.csv\s+labfeed skipped it\. To find out why, run labfeed why FILE/);
   expect(rows[3]).toMatch(/backlog\s+older\.csv\s+It was in the folder before the first scan: decide/);
   expect(rows[4]).toMatch(/done\s+An old run\s+2\.csv/);
   expect(troubles).toEqual([]);

@@ -250,7 +250,7 @@ test('a configuration in this folder, which other commands would use, is mention
   );
 });
 
-test('a folder that the unit hides is a wrong answer until the unit binds it', async () => {
+test('a folder that the unit hides is refused until the unit has a bind mount for it', async () => {
   const { url, key, folder, file } = await scene();
   const hiding = new Map([['PrivateTmp', 'yes']]);
   const { shown } = await converse(file, [url, key, folder], { unit: () => hiding });
@@ -260,7 +260,7 @@ test('a folder that the unit hides is a wrong answer until the unit binds it', a
   expect((await converse(file, [url, key, folder, '', '', ''], { unit: bound })).error).toBeUndefined();
 });
 
-test('what the user of the service may not read is a wrong answer, with the command that changes that', async ({
+test('a folder that the user of the service may not read is refused, with the command that grants access', async ({
   skip,
 }) => {
   if (process.geteuid?.() !== 0) skip('only root can try as another user');

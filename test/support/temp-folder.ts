@@ -6,6 +6,7 @@ import { onTestFinished } from 'vitest';
 /** A folder that is removed after the test. */
 export function tempFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'labfeed-test-'));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }), 60_000);
+  // A process that is being killed may still write.
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 }), 60_000);
   return folder;
 }
