@@ -27,6 +27,11 @@ async function setUp(move: string) {
   const [data, target] = [join(folder, 'data/balance'), join(folder, move)];
   mkdirSync(data, { recursive: true });
   mkdirSync(target, { recursive: true });
+  const says = (text: RegExp, ...command: string[]): Promise<void> =>
+    vi.waitFor(
+      async () => expect((await labfeed([...command, '--config', site.config], folder)).stdout).toMatch(text),
+      { timeout: 90_000, interval: 200 },
+    );
   return {
     ...{ folder, site, data, target },
     /** A folder on another device than the temporary one, which keeps its files while it is not mounted. */
@@ -35,12 +40,8 @@ async function setUp(move: string) {
       onTestFinished(() => rmSync(share, { recursive: true }));
       return share;
     },
-    alarm: async (text: RegExp): Promise<void> =>
-      until(
-        `there is an alarm: ${text}`,
-        async () => text.test((await labfeed(['status', '--config', site.config], folder)).stdout),
-        90_000,
-      ),
+    alarm: (text: RegExp) => says(text, 'status'),
+    why: (name: string, text: RegExp) => says(text, 'why', join(data, name)),
   };
 }
 
@@ -93,13 +94,15 @@ describe('with file systems that come and go', () => {
   test('while a target hangs, files keep their names, others are filed, and the daemon stops in time', async ({
     skip,
   }) => {
-    const { folder, site, data, target, alarm } = await setUp('filed');
+    const { folder, site, data, target, alarm, why } = await setUp('filed');
     const nas = join(folder, 'nas');
     mkdirSync(nas);
     const { setFaults } = await mountShare(nas, target, skip);
     site.drop('a.csv', weighing(1));
     const daemon = startDaemon(site.config);
-    await until('the first file is moved to the share', () => listed(nas).join() === 'a.csv', 90_000);
+    // As the journal says: the file appears on the share before the move is complete.
+    await why('a.csv', /its file was moved to/);
+    expect(listed(nas)).toEqual(['a.csv']);
     setFaults('hang');
     site.drop('b.csv', weighing(2));
     await alarm(/b\.csv: cannot move files to .*: the disk or share does not respond \(ETIMEDOUT\)/);
