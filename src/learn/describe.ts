@@ -1,7 +1,6 @@
 import { regexSource } from '../config/grammar.js';
 import type { ParseMapping } from '../config/vocabulary.js';
 import { areWells } from '../map/plates.js';
-import type { FileRecord } from '../model.js';
 import { isBlank, isRule, type Line } from '../parse/lines.js';
 import { bareUnit, isUnit } from '../parse/values/unit.js';
 import { escapeRegex } from '../text.js';
@@ -9,7 +8,7 @@ import { type Aside, setAside } from './aside.js';
 import { kindsOf, mergeKinds } from './kinds.js';
 import type { FoundPlate, FoundRows, FoundTable } from './layout.js';
 
-/** How what was found in a file is written: its tables in a mapping, its facts in a title and in tags. */
+/** How the tables that were found in a file are written in a mapping. */
 
 export type TableMapping = NonNullable<ParseMapping['table']>;
 
@@ -335,80 +334,3 @@ function commonStart(texts: readonly string[]): string {
   for (const other of others) while (!other.startsWith(first.slice(0, length))) length--;
   return first.slice(0, length).replace(/[\p{L}\p{N}]+$/u, '');
 }
-
-/** Parts of names in the languages that instruments use. */
-const NUMBER =
-  '(?:id|code|name|nom|nombre|nome|label|title|bezeichnung|barcode|no\\.?|nr\\.?|number|nummer|名称?|番号|编号)';
-const FILE = '(?:file|file ?name|datei|type|model|modell|typ|version|型号)';
-const named = (words: string, parts: string) =>
-  new RegExp(
-    `^(?:${words})(?:[ _./-]?${parts})?$|^${parts}[ _-](?:de |of |da |del )?(?:the |l['’]|la )?(?:${words})$`,
-    'i',
-  );
-
-/** Facts that name a sample, best first. `Sample volume` and `Run date` do not. */
-const TITLE_FACTS = [
-  named(
-    'sample|specimen|proben?|[ée]chantillon|muestra|campione|amostra|monster|サンプル|試料|样品|樣品|시료|образец',
-    NUMBER,
-  ),
-  named('plate|platte|plaque|placa|piastra|プレート|板', NUMBER),
-  named('(?:experiment|test|measurement|messung|essai|batch|lot|charge|run)', NUMBER),
-  /^(?:name|title|titel|titre|id|titolo|t[íi]tulo|タイトル)$/i,
-];
-
-const METHOD = named(
-  'method|methode|méthode|método|metodo|protocol|protokoll|protocole|protocolo|assay|technique|メソッド|方法',
-  `(?:${NUMBER}|${FILE})`,
-);
-
-/** Who measured, how, and with what. */
-const TAG_FACTS = [
-  named(
-    '(?:acq\\. )?(?:operator|user|analyst|bediener|benutzer|anwender|op[ée]rateur|utilisateur|operador|usuario|operatore|utente|analista|オペレータ[ーｰ]?|測定者|操作员|操作者)',
-    NUMBER,
-  ),
-  METHOD,
-  named(
-    'instrument|device|reader|gerät|messgerät|spectrometer|appareil|instrumento|strumento|機種|装置|仪器',
-    `(?:${NUMBER}|${FILE})`,
-  ),
-];
-
-/** What software writes where nobody entered anything. */
-const PLACEHOLDER =
-  /^(?:n\.?\/?a\.?|none|null|nil|unknown|undefined|untitled|(?:un|not )specified|not (?:set|applicable|available|appl\.?)|default.*|<.*>|\(.*\)|user|operator|admin(?:istrator)?|guest|sample|new|keine?|unbekannt|inconnu|x+)$/i;
-
-const isMeaningful = (text: string): boolean => /[\p{L}\p{N}]/u.test(text) && !PLACEHOLDER.test(text.trim());
-
-/** The facts that all files have, with a value that is not a placeholder. */
-function usableFacts(records: readonly FileRecord[]): string[] {
-  const isInAll = (name: string) => records.every(({ meta }) => isMeaningful(meta.get(name)?.text ?? ''));
-  // Liquid cannot escape a quote or a closing brace in a name.
-  return [...(records[0]?.meta.keys() ?? [])].filter((name) => !/["\\{}%]/.test(name) && isInAll(name));
-}
-
-/** A title that distinguishes the runs: by the sample and the method, or else by the file name. */
-export function suggestTitle(records: readonly FileRecord[]): string {
-  const names = usableFacts(records);
-  const [sample] = TITLE_FACTS.flatMap((title) => names.filter((name) => title.test(name)));
-  const method = names.find((name) => METHOD.test(name) && records.every((record) => isShort(record, name)));
-  const parts = [sample, ...(sample === undefined || method === undefined ? [] : [method])];
-  const title = parts.map((name) => (name === undefined ? '{{ file.stem }}' : insert(name, ' | default: file.stem')));
-  return `${title.join(', ')} ({{ instrument }})`;
-}
-
-/** Templates for tags from facts with a few words or a name. */
-export function suggestTags(records: readonly FileRecord[]): string[] {
-  const names = usableFacts(records).filter((name) => records.every((record) => isShort(record, name)));
-  return TAG_FACTS.flatMap((tag) => names.filter((name) => tag.test(name)).slice(0, 1)).map((name) => insert(name));
-}
-
-/** Not a path, a serial number or a remark. */
-const isShort = ({ meta }: FileRecord, name: string): boolean => {
-  const { text = '', value } = meta.get(name) ?? {};
-  return typeof value === 'string' && text.length <= 40 && !/[\\/]/.test(text);
-};
-
-const insert = (name: string, filter = ''): string =>
-  /^[A-Za-z_]\w*$/.test(name) ? `{{ meta.${name}${filter} }}` : `{{ meta["${name}"]${filter} }}`;

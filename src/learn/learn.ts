@@ -15,9 +15,9 @@ import { openFile } from '../parse/source.js';
 import { shellWord } from '../text.js';
 import { contentOf } from '../watch/identify.js';
 import { createMatcher } from '../watch/match.js';
-import { suggestTags, suggestTitle } from './describe.js';
 import { measureFile } from './formats.js';
 import { type Measured, noRunDate, withLine } from './measure.js';
+import { isInsertable, suggestTags, suggestTitle } from './suggest.js';
 
 export function addLearn(command: Command): void {
   command
@@ -299,8 +299,7 @@ function firstDate({ table, column, joined }: NonNullable<Measured['firstRow']>,
   const [first = 'readings'] = Object.keys(mapping.tables ?? {});
   const isTree = mapping.format === 'json' || mapping.format === 'xml' || mapping.format === 'records';
   const name = isTree ? column : (joined ?? column);
-  // Liquid cannot escape a quote or a closing brace in a name.
-  if (/["\\{}%]/.test(table + name)) return undefined;
+  if (!isInsertable(table + name)) return undefined;
   const rows = table === first ? 'readings' : `tables["${table}"]`;
   return `{{ ${rows}[0]["${name}"] | default: file.modified }}`;
 }

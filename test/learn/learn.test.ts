@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import type { ParseMapping } from '../../src/config/vocabulary.js';
 import { FileError } from '../../src/errors.js';
-import { suggestTags, suggestTitle } from '../../src/learn/describe.js';
 import { chooseMapping, commonFolder, measureSample, suggestFiles, suggestName } from '../../src/learn/learn.js';
+import { suggestTags, suggestTitle } from '../../src/learn/suggest.js';
 import type { IdentifiedFile } from '../../src/model.js';
-import { record, table, v } from '../support/map-samples.js';
+import { map, record, table, v } from '../support/map-samples.js';
 import { read } from '../support/reading.js';
 import { sha256 } from '../support/runs.js';
 
@@ -168,7 +168,7 @@ test('the globs match the extensions of the samples, in subfolders if there are 
 });
 
 const named = (facts: Record<string, string>) =>
-  record(Object.fromEntries(Object.entries(facts).map(([name, text]) => [name, v(text)])));
+  record(Object.fromEntries(Object.entries(facts).map(([name, text]) => [name, v(text === '' ? null : text)])));
 
 test('the title is the fact that names the sample in all files, or else the file name', () => {
   const title = (...files: Record<string, string>[]) => suggestTitle(files.map(named));
@@ -205,7 +205,7 @@ test.each([
 test('the title has the method, unless that is a path', () => {
   const of = (Method: string) => suggestTitle([named({ Sample: 'S1', Method })]);
   expect(of('Scan 3')).toBe(
-    '{{ meta.Sample | default: file.stem }}, {{ meta.Method | default: file.stem }} ({{ instrument }})',
+    '{{ meta.Sample | default: file.stem }}{% if meta.Method %}, {{ meta.Method }}{% endif %} ({{ instrument }})',
   );
   expect(of('C:\\Methods\\scan.mth')).toBe('{{ meta.Sample | default: file.stem }} ({{ instrument }})');
 });
@@ -217,6 +217,17 @@ test('tags are the operator, the method and the instrument', () => {
   ]);
   expect(tags({ Operator: 'admin', User: 'Ada' })).toEqual(['{{ meta.User }}']);
   expect(tags({ Operator: '-', Method: 'C:\\scan.mth', Instrument: '' })).toEqual([]);
+});
+
+test.each([
+  ['has all facts', { Sample: 'S1', Method: 'Scan', Operator: 'Ada' }, 'S1, Scan (nanodrop)', ['Ada', 'Scan']],
+  ['has only the sample', { Sample: 'S1' }, 'S1 (nanodrop)', []],
+  ['has names without values', { Sample: 'S1', Method: '', Operator: '' }, 'S1 (nanodrop)', []],
+  ['has none of the facts', {}, 'run 7 (nanodrop)', []],
+] as const)('suggested templates fit a file that %s', (_, facts, title, tags) => {
+  const samples = [named({ Sample: 'S0', Method: 'Scan', Operator: 'Ada' })];
+  const experiment = { title: suggestTitle(samples), tags: suggestTags(samples) };
+  expect(map({ experiment, record: named(facts) }).draft).toMatchObject({ title, tags });
 });
 
 describe('samples with different layouts', () => {
