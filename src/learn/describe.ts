@@ -1,9 +1,9 @@
-import { regexSource } from '../config/grammar.js';
 import type { ParseMapping } from '../config/vocabulary.js';
 import { areWells } from '../map/plates.js';
 import { isBlank, isRule, type Line } from '../parse/lines.js';
 import { bareUnit, isUnit } from '../parse/values/unit.js';
 import { escapeRegex } from '../text.js';
+import { type AnchoredFile, anchorOf, generalise, isKeyword, lineAbove, shapeOf, startsOf } from './anchors.js';
 import { type Aside, setAside } from './aside.js';
 import { kindsOf, mergeKinds } from './kinds.js';
 import type { FoundPlate, FoundRows, FoundTable } from './layout.js';
@@ -23,10 +23,7 @@ export const mapTables = (
   }),
 });
 
-export interface DescribedFile {
-  readonly lines: readonly Line[];
-  /** The line as in the file, with its comment mark. */
-  raw(line: Line): string;
+export interface DescribedFile extends AnchoredFile {
   isComment(line: Line): boolean;
 }
 
@@ -150,15 +147,13 @@ function skipLine(line: Line, { raw }: DescribedFile): string | number {
 
 /** Rows without names: below the last line above them. */
 function describeStart(from: number, file: DescribedFile): TableMapping {
-  const { lines, raw } = file;
-  const above = lines.slice(0, from).findLast((line) => !isBlank(line));
+  const { lines } = file;
+  const above = lineAbove(lines, from);
   if (firstLine(file) === lines[from] || !above) return { header: 'none' };
-  const text = raw(above).trim();
-  const isName = isFirstWith(text, above, file) && text.length <= 60 && !isKeyword(text) && !/\d{3}/.test(text);
-  return { header: 'none', after: isName ? text : above.number };
+  return { header: 'none', after: anchorOf(above, file) ?? shapeOf(above, file) ?? above.number };
 }
 
-/** By its first name if no earlier line starts with it, otherwise below its title, otherwise by its number. */
+/** By its names if no earlier line starts with them, otherwise below its title, otherwise by its number. */
 function describeHeader({ parts: [first], titles: [title] }: Group<FoundRows>, file: DescribedFile): TableMapping {
   const [header] = first?.header.names ?? [];
   // A header of numbers is read only if the mapping gives its start.
@@ -166,29 +161,27 @@ function describeHeader({ parts: [first], titles: [title] }: Group<FoundRows>, f
   if (!header || (hasWords && firstLine(file) === header)) return {};
   const located = locateNames(header, file);
   if (typeof located.header === 'string' || !title) return located;
-  const text = file.raw(title).trim();
-  return isFirstWith(text, title, file) && !isKeyword(text) ? { after: text } : located;
+  const after = anchorOf(title, file);
+  return after === undefined ? located : { after };
 }
 
 const firstLine = ({ lines, isComment }: DescribedFile): Line | undefined =>
   lines.find((line) => !isComment(line) && !isBlank(line));
 
-const isFirstWith = (start: string, line: Line, { lines, raw }: DescribedFile): boolean =>
-  lines.find((each) => raw(each).trimStart().startsWith(start)) === line;
-
 function locateNames(header: Line | undefined, { lines, raw }: DescribedFile): TableMapping {
   if (!header) return {};
   const text = raw(header).trimStart();
-  const name = header.cells.find((cell) => cell !== '') ?? '';
   const earlier = lines.slice(0, lines.indexOf(header)).map((line) => raw(line).trimStart());
   const isUnique = (start: string) => !isKeyword(start) && !earlier.some((line) => line.startsWith(start));
-  const starts = [text.slice(0, text.indexOf(name) + name.length), text.trimEnd()];
-  return { header: starts.find((start) => start.length > 1 && isUnique(start)) ?? header.number };
+  let end = 0;
+  // As few names as possible: a later one may be that of a sample.
+  const starts = header.cells.flatMap((name) => {
+    if (name === '') return [];
+    end = Math.max(end, text.indexOf(name, end) + name.length);
+    return [text.slice(0, end)];
+  });
+  return { header: [...starts, text.trimEnd()].find((start) => start.length > 1 && isUnique(start)) ?? header.number };
 }
-
-/** A mapping would not take these as the start of a line. */
-const isKeyword = (start: string): boolean =>
-  regexSource(start) !== undefined || ['', 'first', 'none', 'blank', 'eof'].includes(start);
 
 /** Undefined if the table ends with the first blank line or with the file. */
 function describeEnd({ to, from, body }: FoundRows, lines: readonly Line[]): string | number | undefined {
@@ -209,14 +202,16 @@ const breaksBetween = ({ parts, titles }: Group<FoundRows>, lines: readonly Line
     return !title || !next || next === title || isBlank(next) ? [] : [locateEnd(next, lines, from, to)];
   });
 
-/** The line below a table by its first word, or by all of it, unless a row starts with that. */
+/** The line below a table by its words, or else by its shape, unless a row looks like that. */
 function locateEnd(next: Line, lines: readonly Line[], from: number, to: number): string | number {
-  const text = next.text.trim();
-  const word = /^\W*[\p{L}\p{N}_]+\W?/u.exec(text)?.[0].trim() ?? text;
-  const startsRow = (start: string) => lines.slice(from, to).some((line) => line.text.trimStart().startsWith(start));
-  const isUsable = (start: string) => /\p{L}/u.test(start) && !isKeyword(start) && !startsRow(start);
-  return [word, text].find(isUsable) ?? next.number;
+  const rows = lines.slice(from, to).map(({ text }) => text.trimStart());
+  const start = startsOf(next.text).find((words) => !rows.some((row) => row.startsWith(words)));
+  if (start !== undefined) return start;
+  const shape = `^${generalise(next.text.trim().slice(0, MAX_SHAPE))}`;
+  return rows.some((row) => new RegExp(shape).test(row)) ? next.number : `/${shape.replace('^', '^\\s*')}/`;
 }
+
+const MAX_SHAPE = 60;
 
 /** More rows would add nothing. */
 const MAX_UNIT_ROWS = 200;
@@ -266,14 +261,15 @@ function describePlates({ parts, titles }: Group<FoundPlate>, file: DescribedFil
     return every === undefined ? undefined : { every, ...start, grid, ...until };
   }
   const [title] = titles;
-  const pattern = title && !hasReading(title) && titlePattern([raw(title)], 'label');
+  const pattern = title && !isFact(title) && titlePattern([raw(title)], 'label');
   if (!title || !pattern) return { ...locateNames(header, file), grid, ...until };
   const isFirst = lines.find((line) => raw(line).trim() === raw(title).trim()) === title;
   return { after: isFirst ? pattern : title.number, ...start, grid, ...until };
 }
 
 /** `Temperature: 25.3 °C` differs in every file, so it cannot be a label. */
-const hasReading = ({ text }: Line): boolean => /[:=].*\d[.,]\d/.test(text);
+const isFact = ({ text, cells }: Line): boolean =>
+  /[:=]\s*\S/.test(text) || cells.filter((cell) => cell !== '').length > 1;
 
 function describePlatesEnd(
   parts: readonly FoundPlate[],
@@ -296,11 +292,11 @@ function gridOf(header: Line | undefined): true | string[] {
 /** A header of plate columns by its beginning, up to the 1. */
 const startPattern = (text: string): string => escapeRegex(/^\D*1\D/.exec(text)?.[0] ?? text.slice(0, 10));
 
-/** The line below a plate by the start of its text. One word is not enough, because plate rows start with letters. */
+/** The line below a plate by the start of its text. A letter is not enough, because plate rows start with one. */
 function locatePlateEnd(next: Line, lines: readonly Line[], from: number, to: number): string | number {
-  const text = next.text.slice(0, 30).trim();
-  const startsRow = lines.slice(from, to).some((line) => line.text.trimStart().startsWith(text));
-  if (/\p{L}/u.test(text) && !startsRow && !isKeyword(text)) return text;
+  const rows = lines.slice(from, to).map(({ text }) => text.trimStart());
+  const start = startsOf(next.text).find((words) => !rows.some((row) => row.startsWith(words)));
+  if (start !== undefined) return start;
   const pattern = `^${startPattern(next.text)}`;
   const matchesRow = lines.slice(from + 1, to).some((line) => new RegExp(pattern).test(line.text));
   return matchesRow ? next.number : `/${pattern}/`;
@@ -310,7 +306,7 @@ function locatePlateEnd(next: Line, lines: readonly Line[], from: number, to: nu
 function titlePattern(titles: readonly string[], group: string): string | undefined {
   const texts = [...new Set(titles.map((title) => title.trim()))];
   if (texts.length !== titles.length || texts.length === 0) return undefined;
-  const skeletons = new Set(texts.map(skeleton));
+  const skeletons = new Set(texts.map(generalise));
   // Some titles are centred above their table.
   const begin = titles.some((title) => /^\s/.test(title)) ? '^\\s*' : '^';
   if (skeletons.size === 1 && texts.length > 1) return `/${begin}(?<${group}>${[...skeletons][0]})\\s*$/`;
@@ -319,13 +315,6 @@ function titlePattern(titles: readonly string[], group: string): string | undefi
     return `/${begin}${escapeRegex(start)}(?<${group}>.+?)\\s*$/`;
   return texts.length <= 12 ? `/${begin}(?<${group}>${texts.map(escapeRegex).join('|')})\\s*$/` : undefined;
 }
-
-/** A pattern for the text with any numbers: the same for `2) Hold` and `3) Hold`. */
-const skeleton = (text: string): string =>
-  text
-    .split(/(\d+)/)
-    .map((part, n) => (n % 2 === 1 ? '\\d+' : escapeRegex(part)))
-    .join('');
 
 /** Up to the end of a word: of `Group: A` and `Group: B`, `Group: `. */
 function commonStart(texts: readonly string[]): string {

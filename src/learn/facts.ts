@@ -2,7 +2,6 @@ import type { Finder, ParseMapping } from '../config/vocabulary.js';
 import { compileSplit, lineFormat, splitLine } from '../parse/cells.js';
 import { cleanName } from '../parse/extract/columns.js';
 import { createPairReader } from '../parse/extract/facts.js';
-import { letterAt } from '../parse/extract/grid.js';
 import { isBlank, isRule, type Line } from '../parse/lines.js';
 import { dateCandidates } from '../parse/values/date-candidates.js';
 import { bareUnit, isUnit } from '../parse/values/unit.js';
@@ -359,61 +358,3 @@ function describePieces(lines: readonly Line[]): Pick<FinderMapping, 'value' | '
   const areTypes = [...types].every((type) => /^[A-Z]\w*$/.test(type ?? ''));
   return areTypes && types.size * 2 <= long.length ? { value: 3 } : {};
 }
-
-const MAX_UNNAMED_LINES = 12;
-const MAX_UNNAMED_CELLS = 20;
-
-/**
- * Lines near the top that say something without a name: a title, an instrument, a date.
- * They become facts with spreadsheet names (A1, B1) for a person to rename.
- */
-export function findUnnamed(
-  lines: readonly Line[],
-  delimiter: string | undefined,
-  isFree: (line: Line) => boolean,
-): FinderMapping[] {
-  let isInList = false;
-  const named = lines.filter((line, n) => {
-    const next = lines[n + 1];
-    // Within a list of facts, a name without a value.
-    const isEmptyFact =
-      isInList && line.cells.length > 1 && filledPlaces(line.cells).length === 1 && next && !isBlank(next);
-    isInList = !isBlank(line) && (!isFree(line) || Boolean(isEmptyFact));
-    return isFree(line) && !isEmptyFact;
-  });
-  return named
-    .filter((line) => !isBlank(line) && isInformative(line))
-    .slice(0, MAX_UNNAMED_LINES)
-    .map((line) => describeUnnamed(line, delimiter));
-}
-
-/** Not a rule, not the name of a section or of an empty fact, not prose. */
-const isInformative = ({ text }: Line): boolean =>
-  text.length <= 300 &&
-  /[\p{L}\p{N}]{2}/u.test(text) &&
-  !/^\W*\[[^\]]*\]\W*$|[:=]\W*$/.test(text) &&
-  !/^[~>]|^[-=_*#]{3}.*[-=_*#]{3}$/.test(text.trim());
-
-function describeUnnamed({ number: line, text, cells }: Line, delimiter: string | undefined): FinderMapping {
-  const whole: FinderMapping = { line, match: `/(?<A${line}>\\S.*\\S)/` };
-  // A date can contain commas.
-  if (dateCandidates(text).length > 0) return whole;
-  const byCell = (places: readonly number[]) =>
-    Object.fromEntries(places.map((place) => [`${letterAt(place - 1)}${line}`, place]));
-  const filled = filledPlaces(cells);
-  // A single cell: without its quotes and the delimiters around it.
-  if (filled.length === 1 && text.trim() !== cells[(filled[0] ?? 1) - 1]) return { line, cells: byCell(filled) };
-  // Commas within brackets do not separate cells.
-  if (/\([^)]*[,;|\t]/.test(text)) return whole;
-  const signs = [delimiter ?? ',', ',', ';', 'tab', '|'].filter((sign) => !/^[sw]/.test(sign));
-  for (const sign of new Set(signs)) {
-    const places = filledPlaces(text.split(sign === 'tab' ? '\t' : sign).map((cell) => cell.trim()));
-    // Two words with another sign between them are one sentence.
-    if (places.length < (sign === delimiter ? 2 : 3) || places.length > MAX_UNNAMED_CELLS) continue;
-    return { line, ...(sign !== delimiter && { delimiter: sign }), cells: byCell(places) };
-  }
-  return whole;
-}
-
-/** From 1. */
-const filledPlaces = (cells: readonly string[]): number[] => cells.flatMap((cell, n) => (cell === '' ? [] : [n + 1]));

@@ -302,5 +302,5 @@ function joinMappings(one: ParseMapping, other: ParseMapping): ParseMapping {
   };
 }
 
-const tablesOf = ({ table, tables }: ParseMapping): Record<string, TableMapping> =>
+export const tablesOf = ({ table, tables }: ParseMapping): Record<string, TableMapping> =>
   table ? { readings: table } : (tables ?? {});

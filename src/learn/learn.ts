@@ -15,7 +15,7 @@ import { openFile } from '../parse/source.js';
 import { shellWord } from '../text.js';
 import { contentOf } from '../watch/identify.js';
 import { createMatcher } from '../watch/match.js';
-import { measureFile } from './formats.js';
+import { measureFile, tablesOf } from './formats.js';
 import { type Measured, noRunDate, withLine } from './measure.js';
 import { isInsertable, suggestTags, suggestTitle } from './suggest.js';
 
@@ -75,7 +75,7 @@ export async function learn(files: readonly IdentifiedFile[], nowMs: number, sig
     ),
     ...checkSamples(instrument, choice, nowMs),
     ...unmatchedSamples(instrument, paths),
-    ...(files.length === 1 ? ['this mapping is based on one file. Add samples: labfeed learn FILE FILE…'] : []),
+    ...positionDoubts(choice.mapping),
   ];
   return { name, instrument: written, doubts };
 }
@@ -87,18 +87,57 @@ export function toInstrument(name: string, written: object): Instrument {
 }
 
 /** Files that can be read may still be quarantined, for example for an ambiguous date, or have lines that are not used. */
-function checkSamples(instrument: Instrument, { read }: Choice<IdentifiedFile>, nowMs: number): string[] {
+function checkSamples(instrument: Instrument, { read, doubts }: Choice<IdentifiedFile>, nowMs: number): string[] {
   const mapping = createMapping(instrument);
   return read.flatMap(({ file, record }) => {
     try {
       const { warnings } = mapping.map(record, file, nowMs);
-      return warnings.map((warning) => (read.length > 1 ? `${file.path}: ${warning}` : warning));
+      return warnings.map(withNames).map((warning) => (read.length > 1 ? `${file.path}: ${warning}` : warning));
     } catch (error) {
       if (!(error instanceof FileError)) throw error;
-      return [`this sample would be quarantined: ${explain(error)}`];
+      // The doubt about such a date also says what to write.
+      const isKnown =
+        /^the date .* is ambiguous/.test(error.message) && doubts.some((doubt) => /is ambiguous/.test(doubt));
+      return isKnown ? [] : [`this sample would be quarantined: ${explain(error)}`];
     }
   });
 }
+
+const withNames = (warning: string): string =>
+  /without a name in the file/.test(warning)
+    ? `${warning}. To name them, add to the table: columns: { NAME: 1 }`
+    : warning;
+
+/** Keys of tables and finders that hold a line. */
+const LINE_KEYS = ['header', 'after', 'until', 'skip', 'line'] as const;
+
+/** Lines without words to find them by: the next file may have them elsewhere. */
+function positionDoubts(written: WrittenMapping): string[] {
+  const mappings = [written].flat();
+  const finders = mappings.flatMap(({ meta = [] }) => meta);
+  const tables = mappings.flatMap((mapping) => Object.values(tablesOf(mapping)));
+  const keys = [...finders, ...tables].flatMap((each: Readonly<Record<string, unknown>>) =>
+    LINE_KEYS.flatMap((key) =>
+      [each[key]].flat().flatMap((line) => (typeof line === 'number' ? `${key}: ${line}` : [])),
+    ),
+  );
+  const names = finders.flatMap(({ cells = {} }) => Object.keys(cells).filter((name) => /^[A-Z]{1,2}\d+$/.test(name)));
+  return [
+    ...(keys.length === 0
+      ? []
+      : [
+          `no words mark some lines, so the mapping has line numbers: ${listed([...new Set(keys)])}. If these lines are elsewhere in other files, write words of the file instead`,
+        ]),
+    ...(names.length === 0 ? [] : [`some facts have no name in the file: ${listed(names)}. Rename them under meta`]),
+  ];
+}
+
+const MAX_LISTED = 5;
+
+const listed = (all: readonly string[]): string =>
+  all.length <= MAX_LISTED
+    ? all.join(', ')
+    : `${all.slice(0, MAX_LISTED - 1).join(', ')} and ${all.length - MAX_LISTED + 1} more`;
 
 function unmatchedSamples({ watch, files, ignore, ready }: Instrument, paths: readonly string[]): string[] {
   const matcher = createMatcher({ files, ignore, ready });
@@ -354,6 +393,7 @@ export async function toYaml({ name, instrument, doubts }: Learned, samples: rea
   const comments = [
     `Learned from ${from}. Review it, then test it: labfeed try --config THIS_FILE ${shellWord(name)} SAMPLE`,
     'watch is the folder of the samples. Replace it with the folder that the instrument writes to.',
+    ...(samples.length === 1 ? ['Several samples give a better mapping: labfeed learn FILE FILE…'] : []),
     ...[...new Set(doubts)].map((doubt) => `Unsure: ${doubt}`),
   ];
   const part = stringify({ instruments: { [name]: instrument } }, { lineWidth: 0 });

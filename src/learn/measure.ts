@@ -3,17 +3,18 @@ import type { ParseMapping } from '../config/vocabulary.js';
 import { FileError } from '../errors.js';
 import type { FileRecord } from '../model.js';
 import { startOf } from '../parse/extract/table.js';
-import { isBlank, isRule, type Line, type Refuse, type TimeSlice } from '../parse/lines.js';
+import { isBlank, isRule, type Line, MismatchError, type Refuse, type TimeSlice } from '../parse/lines.js';
 import type { Source } from '../parse/source.js';
 import { ambiguousNumber, createNumberReader, type NumberMarks } from '../parse/values/value.js';
 import { type DatePlaces, openDatePlaces } from './date-roles.js';
 import { type FoundDates, findDates, findLineDate, settleDates } from './dates.js';
 import { characterOf, splitText } from './delimiters.js';
 import { type DescribedFile, type DescribedTable, describeTables, type TableMapping } from './describe.js';
-import { findPairs, findUnnamed } from './facts.js';
-import type { Body } from './header.js';
+import { findPairs } from './facts.js';
+import type { Body, Range } from './header.js';
 import { isNoValue, kindsOf, looksNumeric } from './kinds.js';
 import { type FoundTable, findLayout, fitsBody, type Layout, type LongRow, MAX_TABLES } from './layout.js';
+import { byWords, findUnnamed } from './unnamed.js';
 
 /** How a file can be read, as a mapping. */
 export interface Measured {
@@ -98,7 +99,7 @@ export async function measureLines(source: LineSource, file: MeasureContext): Pr
     });
   }
   const numbers = findNumberFormat(lines, found);
-  const { record, failure, ...description } = await describeReadable(found, source, numbers.likely, file);
+  const { record, failure, refusal, ...description } = await describeReadable(found, source, numbers.likely, file);
   const { isList, isProse } = description;
   const missing = findNoValues(lines, found);
   const mapping: ParseMapping = { ...description.mapping, ...(missing.length > 0 && { missing }) };
@@ -111,7 +112,7 @@ export async function measureLines(source: LineSource, file: MeasureContext): Pr
     (mixed && mixedError(mixed, file.refuse)) ??
     (headless && headlessError(headless, file.refuse)) ??
     interruptedError(found, lines, file.refuse) ??
-    (isProse ? (failure ?? proseError(file.refuse)) : undefined) ??
+    (isProse ? (refusal ?? proseError(file.refuse)) : undefined) ??
     (isList && !numbers.ambiguous ? twoColumnsError(outside, file.refuse) : undefined);
   return {
     mapping: dates.settle({ ...mapping, ...numbers.sure }),
@@ -124,7 +125,10 @@ export async function measureLines(source: LineSource, file: MeasureContext): Pr
       ...(isCut
         ? [`learn looks for at most ${MAX_TABLES} tables. If the file has more, they are not in this mapping`]
         : []),
-      ...[problem ?? failure].flatMap((error) => (error ? [doubtOf(error)] : [])),
+      // A table that its own mapping does not find is left out: nobody can correct a line that is not there.
+      ...[problem ?? (failure instanceof MismatchError ? undefined : failure)].flatMap((error) =>
+        error ? [doubtOf(error)] : [],
+      ),
     ],
     ambiguity: problem ?? (numbers.ambiguous && numberError(numbers.ambiguous, mapping, file.refuse)),
   };
@@ -168,24 +172,26 @@ interface Description {
 
 /**
  * Describes as many tables as can be read with the resulting mapping. Leaves out those that cannot, or the smallest.
- * `failure`: why a table was left out.
+ * `failure`: why a table was left out; `refusal`: the same with the mapping.
  */
 async function describeReadable(
   found: readonly FoundTable[],
   source: LineSource,
   marks: MarksMapping,
   { read, refuse }: MeasureContext,
-): Promise<Description & { record: FileRecord; failure: FileError | undefined }> {
+): Promise<Description & { record: FileRecord; failure?: FileError | undefined; refusal?: FileError | undefined }> {
   let left = [...found];
   let failure: FileError | undefined;
+  let refusal: FileError | undefined;
   for (;;) {
     const described = describeFile(left, source);
     try {
-      return { record: await read({ ...described.mapping, ...marks }), failure, ...described };
+      return { record: await read({ ...described.mapping, ...marks }), failure, refusal, ...described };
     } catch (thrown) {
       if (!(thrown instanceof FileError)) throw thrown;
-      failure ??= left.length === 0 && described.isProse ? proseError(refuse) : withMapping(thrown, described.mapping);
-      if (left.length === 0) throw failure;
+      failure ??= thrown;
+      refusal ??= left.length === 0 && described.isProse ? proseError(refuse) : withMapping(thrown, described.mapping);
+      if (left.length === 0) throw refusal;
       const at = source.lines.findIndex(({ number }) => number === thrown.where?.line);
       const failed = left.find(({ from, to }) => at >= from && at <= to);
       const smallest = left.reduce((a, b) => (b.to - b.from < a.to - a.from ? b : a));
@@ -209,7 +215,11 @@ function describeFile(found: readonly FoundTable[], source: LineSource): Descrip
   const top = lines.slice(0, Math.min(found[0]?.from ?? lines.length, UNNAMED_LINES));
   const isFree = (line: Line) => !inTable.has(line) && !pairs.read.has(line) && !titles.has(line);
   const beside = found.flatMap((table) => (table.kind === 'rows' ? (table.described?.meta ?? []) : []));
-  const meta = [...beside, ...pairs.finders, ...findUnnamed(top, delimiter, isFree)];
+  const meta = [
+    ...beside,
+    ...pairs.finders.map((finder) => byWords(finder, source)),
+    ...findUnnamed(top, source, isFree),
+  ];
   const tables = nameTables(described);
   const [only, ...others] = Object.values(tables);
   const mapping: ParseMapping = {
@@ -292,7 +302,7 @@ interface AmbiguousNumber extends NumberCell {
 
 /** The marks with which all numbers of the tables can be read. */
 function findNumberFormat(lines: readonly Line[], found: readonly FoundTable[]) {
-  const cells = found.flatMap((table) => (table.kind === 'rows' ? numberCells(lines, table.body) : []));
+  const cells = found.flatMap((table) => numberCells(lines, table.kind === 'rows' ? table.body : table));
   if (cells.every(({ text }) => PLAIN.read(text) !== undefined)) return { sure: {}, likely: {} };
   const fitting = NUMBER_FORMATS.map((marks) => ({ marks, read: createNumberReader(marks).read })).filter(({ read }) =>
     cells.every(({ text }) => read(text) !== undefined),
@@ -319,11 +329,12 @@ const toMapping = ({ decimal, thousands }: NumberMarks): MarksMapping => ({
   ...(thousands && { thousands }),
 });
 
-function numberCells(lines: readonly Line[], { from, to, kinds }: Body): NumberCell[] {
+/** Without kinds, all cells that look like numbers: those of a plate. */
+function numberCells(lines: readonly Line[], { from, to, kinds }: Range & Partial<Body>): NumberCell[] {
   const found: NumberCell[] = [];
   for (const line of lines.slice(from, Math.min(to, from + MAX_ROWS))) {
     line.cells.forEach((text, cell) => {
-      if (kinds[cell] === 'number' && looksNumeric(text)) found.push({ line, cell, text });
+      if ((kinds === undefined || kinds[cell] === 'number') && looksNumeric(text)) found.push({ line, cell, text });
     });
   }
   return found;

@@ -92,7 +92,7 @@ describe('printed reports', () => {
 describe('titles', () => {
   test('a line above the only table is a fact', async () => {
     expect(meta(await read('"BSA 0.5 mg/mL - Raw"\n"nm","Abs"\n400,0.1\n399,0.2\n398,0.3\n'))).toEqual({
-      A1: 'BSA 0.5 mg/mL - Raw',
+      heading: 'BSA 0.5 mg/mL - Raw',
     });
   });
 

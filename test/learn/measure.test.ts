@@ -5,6 +5,8 @@ import { columns, measured as measure, meta, read, refusal, rows } from '../supp
 
 const measured = async (text: string): Promise<ParseMapping> => (await measure(text)).mapping;
 
+const SEPARATOR = { separator: ':' };
+const HEADING = { cells: { heading: 1 } };
 const XY = '\n400,0.043,1\n401,0.044,2\n402,0.045,3\n';
 
 describe('measuring a file', () => {
@@ -26,7 +28,7 @@ describe('measuring a file', () => {
     [
       'names and values, then a table',
       `Operator: Ada\nMode: scan\n\nx,y,z${XY}`,
-      { delimiter: ',', meta: { separator: ':' }, table: { header: 'x,y,z' } },
+      { delimiter: ',', meta: { separator: ':' }, table: { header: 'x,y' } },
     ],
     [
       'a preamble cut like the table',
@@ -48,7 +50,7 @@ describe('measuring a file', () => {
       'well,a,b\nA1,NaN,1\nA2,2.5,OVRFLW\nA3,3,2\n',
       { delimiter: ',', missing: ['NaN', 'OVRFLW'], table: {} },
     ],
-    ['something below', 'x,y,z\n1,2,3\n4,5,6\nEND OF DATA\n', { delimiter: ',', table: { until: 'END' } }],
+    ['something below', 'x,y,z\n1,2,3\n4,5,6\nEND OF DATA\n', { delimiter: ',', table: { until: 'END OF DATA' } }],
     ['a blank line below the names', 'x,y,z\n\n1,2,3\n4,5,6\n', { delimiter: ',', table: { until: 'eof' } }],
     ['blank lines everywhere', 'x,y,z\n\n1,2,3\n\n4,5,6\n\n7,8,9\n', { delimiter: ',', table: { until: 'eof' } }],
     [
@@ -149,9 +151,9 @@ describe('a file with several parts', () => {
     expect(rows(record)[5]).toEqual({ well: 'B2', Results: 0.6 });
   });
 
-  test('has facts A1, B1 for lines without a name', async () => {
+  test('has a fact for a line without a name', async () => {
     const record = await read(`Linear Sweep\nSample: S1\nOperator: Ada\n\nx,y,z${XY}`);
-    expect(meta(record)).toMatchObject({ A1: 'Linear Sweep', Sample: 'S1' });
+    expect(meta(record)).toMatchObject({ heading: 'Linear Sweep', Sample: 'S1' });
   });
 
   test('has a date made of a day and a time', async () => {
@@ -249,4 +251,55 @@ test('a file of thousands of small tables is refused at once', async () => {
   const { user } = process.cpuUsage(start);
   expect(user).toBeLessThan(5_000_000);
   expect((await read(plate.repeat(20))).tables.length).toBeGreaterThan(0);
+});
+
+describe('a mapping finds lines by words that the next file has as well', () => {
+  const table = 'x,y,z\n1,0.5,3\n2,0.6,4\n3,0.7,5\n';
+
+  test.each<[string, string, ParseMapping]>([
+    ['the title of the file', `Scan report\nMode: scan\nLamp: D2\n\n${table}`, { meta: [SEPARATOR, HEADING] }],
+    [
+      'a line below a fact',
+      `Mode: scan\nLamp: D2\n\nFull spectrum\n\nGain: 3\n\n${table}`,
+      { meta: [SEPARATOR, { after: 'Lamp', cells: { 'heading 2': 1 } }] },
+    ],
+    [
+      'a line of several pairs',
+      `Mode: scan\nLamp: D2\nSpeed: 5, Delay: 3, Points: 7\n\n${table.replaceAll(',', '\t')}`,
+      { meta: [expect.objectContaining({ line: 'Speed' }), SEPARATOR] },
+    ],
+    [
+      'rows below a fact',
+      'Mode: scan\nLamp: D2\nPoints: 4711\n1,0.5,3\n2,0.6,4\n3,0.7,5\n',
+      { table: { header: 'none', after: 'Points' } },
+    ],
+    [
+      'rows below a line of numbers',
+      'Mode: scan\nLamp: D2\n2020-01-03 4711/12\n1,0.5,3\n2,0.6,4\n3,0.7,5\n',
+      { table: { header: 'none', after: '/^\\d+-\\d+-\\d+ \\d+\\/\\d+/' } },
+    ],
+    [
+      'names of which an earlier line has the first',
+      `x: 4\nMode: scan\nSample: S1\n\nSample,A260,A280,Ratio\nS1,0.5,3,1\nS2,0.6,4,2\nS3,0.7,5,3\n`,
+      { table: { header: 'Sample,A260' } },
+    ],
+    [
+      'a plate below a fact',
+      'Mode: scan\nLamp: D2\nBatch: B 17\n,1,2,3\nA,0.1,0.2,0.3\nB,0.4,0.5,0.6\n',
+      { table: { header: ',1', grid: true } },
+    ],
+    ['the end of the rows', `${table}Signed 2020-03-04\n`, { table: { until: 'Signed' } }],
+  ])('%s', async (_, text, mapping) => {
+    expect(await measured(text)).toMatchObject(mapping);
+  });
+
+  test('or by a number, if there are none', async () => {
+    const mapping = await measured(`4711 A\n4712 B\nMode: scan\nLamp: D2\n\n${table}`);
+    expect(mapping.meta).toContainEqual({ line: 2, match: '/(?<A2>\\S.*\\S)/' });
+  });
+});
+
+test('the decimal comma of a plate is measured', async () => {
+  const mapping = await measured(';1;2;3\nA;0,1;0,25;0,3\nB;0,4;0,5;0,6\n');
+  expect(mapping).toMatchObject({ decimal: ',', table: { grid: true } });
 });
