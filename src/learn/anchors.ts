@@ -17,7 +17,7 @@ export interface AnchoredFile {
 export const isKeyword = (start: string): boolean =>
   regexSource(start) !== undefined || ['', 'first', 'none', 'blank', 'eof'].includes(start);
 
-export const isFirstWith = (start: string, line: Line, { lines, raw }: AnchoredFile): boolean =>
+const isFirstWith = (start: string, line: Line, { lines, raw }: AnchoredFile): boolean =>
   lines.find((each) => raw(each).trimStart().startsWith(start)) === line;
 
 /** Longer texts are more likely to differ in the next file. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { type ParseMapping, readingSchema } from '../../src/config/vocabulary.js';
-
+import { byWords } from '../../src/learn/unnamed.js';
 import { columns, measured as measure, meta, read, refusal, rows } from '../support/reading.js';
 
 const measured = async (text: string): Promise<ParseMapping> => (await measure(text)).mapping;
@@ -264,11 +264,6 @@ describe('a mapping finds lines by words that the next file has as well', () => 
       { meta: [SEPARATOR, { after: 'Lamp', cells: { 'heading 2': 1 } }] },
     ],
     [
-      'a line of several pairs',
-      `Mode: scan\nLamp: D2\nSpeed: 5, Delay: 3, Points: 7\n\n${table.replaceAll(',', '\t')}`,
-      { meta: [expect.objectContaining({ line: 'Speed' }), SEPARATOR] },
-    ],
-    [
       'rows below a fact',
       'Mode: scan\nLamp: D2\nPoints: 4711\n1,0.5,3\n2,0.6,4\n3,0.7,5\n',
       { table: { header: 'none', after: 'Points' } },
@@ -291,6 +286,17 @@ describe('a mapping finds lines by words that the next file has as well', () => 
     ['the end of the rows', `${table}Signed 2020-03-04\n`, { table: { until: 'Signed' } }],
   ])('%s', async (_, text, mapping) => {
     expect(await measured(text)).toMatchObject(mapping);
+  });
+
+  test('a line of several pairs', () => {
+    const lines = ['Read: once', 'Read speed: 5, Delay: 3', '5'].map((text, n) => ({
+      number: n + 1,
+      text,
+      cells: [text],
+    }));
+    const file = { lines, raw: ({ text }: { text: string }) => text };
+    expect(byWords({ line: 2, separator: ':' }, file)).toEqual({ line: 'Read speed', separator: ':' });
+    expect(byWords({ line: 3, separator: ':' }, file)).toEqual({ line: 3, separator: ':' });
   });
 
   test('or by a number, if there are none', async () => {
