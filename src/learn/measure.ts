@@ -66,10 +66,12 @@ export async function measureText(texts: readonly string[], file: MeasureContext
 const COMMENT_MARKS = ['#', '!', '~', '%', '//', '*', ';'];
 const COMMENT_LINES = 200;
 
-/** The first line starts with the mark, and so do others, but not all. */
+/** The first line, or the first below a title, starts with the mark, and so do others, but not all. */
 function findCommentMark(texts: readonly string[]): string | undefined {
   const filled = texts.slice(0, COMMENT_LINES).filter((text) => text.trim() !== '');
-  const mark = COMMENT_MARKS.find((candidate) => filled[0]?.trimStart().startsWith(candidate));
+  const start = filled.slice(0, 2).map((text) => text.trimStart());
+  const mark =
+    COMMENT_MARKS.find((candidate) => start[0]?.startsWith(candidate)) ?? (start[1]?.startsWith('#') ? '#' : undefined);
   if (mark === undefined) return undefined;
   const marked = filled.filter((text) => text.trimStart().startsWith(mark)).length;
   const hasLabels = mark === '#' && filled.some((text) => text.startsWith('##'));

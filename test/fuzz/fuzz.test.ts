@@ -24,6 +24,7 @@ const KINDS = {
   files: 600,
   digits: 400,
   generated: 800,
+  mappings: 200,
   configurations: 400,
   responses: 400,
   'command-lines': 25,
@@ -56,7 +57,10 @@ function startPerformer(kind: string, folder: string) {
   let child: ChildProcess | undefined;
   let performed = 0;
   // The generated files come from a source of these tests.
-  const execArgv = kind === 'generated' ? ['--import', new URL('../support/typescript.mjs', import.meta.url).href] : [];
+  const execArgv =
+    kind === 'generated' || kind === 'mappings'
+      ? ['--import', new URL('../support/typescript.mjs', import.meta.url).href]
+      : [];
   const script = fileURLToPath(new URL('perform.mjs', import.meta.url));
   const start = () => fork(script, [kind, folder], { stdio: 'pipe', execArgv });
 

@@ -309,3 +309,8 @@ test('the decimal comma of a plate is measured', async () => {
   const mapping = await measured(';1;2;3\nA;0,1;0,25;0,3\nB;0,4;0,5;0,6\n');
   expect(mapping).toMatchObject({ decimal: ',', table: { grid: true } });
 });
+
+test('comment marks can follow a title', async () => {
+  const record = await read('Raw data\n# Sample: S1\n# Lamp: D2\n# Mode: scan\nx,y,z\n1,0.5,3\n2,0.6,4\n3,0.7,5\n');
+  expect(meta(record)).toEqual({ heading: 'Raw data', Sample: 'S1', Lamp: 'D2', Mode: 'scan' });
+});
