@@ -81,8 +81,10 @@ export const DATE_NAME =
 
 /** What the words around a date say about it. */
 export function roleOf(written: string): DateRole {
-  const words = written.replace(/(\p{Ll})(\p{Lu})/gu, '$1 $2').replaceAll('_', ' ');
-  if (OTHER.test(words)) return 'other';
+  const plain = written.replaceAll('_', ' ');
+  const words = plain.replace(/(\p{Ll})(\p{Lu})/gu, '$1 $2');
+  // `UpLoad` is one word, `ExportDate` has two.
+  if (OTHER.test(words) || OTHER.test(plain)) return 'other';
   if (END.test(words)) return 'end';
   if (RUN.test(words)) return 'run';
   return DATE_NAME.test(words) || !/\p{L}{2}/u.test(words) ? 'plain' : 'unknown';

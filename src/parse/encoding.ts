@@ -77,7 +77,7 @@ const ODD: readonly RegExp[] = [
   // A capital after a small letter: `MŸller`.
   /\p{Ll}(?![\p{ASCII}ΩΔ])\p{Lu}/u,
   // More than two such characters in a row are the bytes of another script; a letter before a number is a sign.
-  /(?![äöüß]{3})\P{ASCII}{3}/iu,
+  /(?![äöüßÄÖÜ]{3})\P{ASCII}{3}/u,
   /\p{Lu}(?!\p{ASCII})\p{Lu}\p{Ll}|[¿¡](?!\p{Lu})/u,
   /(?:^|[\s;,(])(?![µÅØ])[^\P{L}\p{ASCII}]\d/u,
   /\p{Ll}–\p{Ll}{1,2}(?!\p{L})/u,

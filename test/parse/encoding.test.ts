@@ -19,6 +19,8 @@ describe('windows-1252 is kept for', () => {
     'Målt værdi;Prøve',
     'Prøve nr. 7;Åse Sørensen',
     'Misurazione: qualità',
+    // The letters s and k have variants that are not ASCII.
+    'Messkanäle:;2',
     'Ação;Medição',
     'Smith’s sample – 5 µm ± 0.1',
     '10 m²/g; 3 cm³; 5 Å',
