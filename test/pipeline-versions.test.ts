@@ -1,12 +1,10 @@
 import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { DatabaseSync } from '@photostructure/sqlite';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { systemClock } from '../src/clock.js';
 import { loadConfig } from '../src/config/load.js';
 import { sourcesOf } from '../src/daemon/sources.js';
 import { deliver } from '../src/deliver/deliver.js';
-import { migrate } from '../src/journal/database.js';
 import { createJournal } from '../src/journal/journal.js';
 import { createReader } from '../src/journal/reader.js';
 import { createIntake } from '../src/pipeline.js';
@@ -15,6 +13,7 @@ import { directReader } from './support/direct-reader.js';
 import { fakeNotebook } from './support/fake-notebook.js';
 import { contextOf } from './support/filing.js';
 import { decide, due } from './support/journal.js';
+import { emptyDatabase } from './support/memory-journal.js';
 import { silentLog } from './support/silent-log.js';
 import { tempFolder } from './support/temp-folder.js';
 
@@ -30,8 +29,7 @@ async function setUp(settings = 'changed: revise', files: Readonly<Record<string
   const folder = tempFolder();
   const data = join(folder, 'data');
   mkdirSync(data);
-  const database = new DatabaseSync(':memory:');
-  migrate(database, ':memory:');
+  const database = emptyDatabase();
   const journal = createJournal({ database, clock: systemClock, release: () => undefined });
   const notebook = fakeNotebook();
   const context = contextOf(journal, notebook, systemClock);

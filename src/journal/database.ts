@@ -128,10 +128,10 @@ function openOwned(path: string, timeout = BUSY_MS): Database {
 /** Brings the journal to the current version. */
 export function migrate(database: Database, path: string): void {
   const version = readVersion(database, path);
-  for (let next = version; next < MIGRATIONS.length; next++) {
-    // In one transaction with its version number, so that a crash leaves the step undone.
-    database.exec(`BEGIN IMMEDIATE; ${MIGRATIONS[next]} PRAGMA user_version = ${next + 1}; COMMIT;`);
-  }
+  if (version === MIGRATIONS.length) return;
+  // In one transaction with the version number: a crash leaves the journal as it was, and the disk is waited for once.
+  const steps = MIGRATIONS.slice(version).join('\n');
+  database.exec(`BEGIN IMMEDIATE; ${steps}; PRAGMA user_version = ${MIGRATIONS.length}; COMMIT;`);
 }
 
 /** Opens a second connection, without the lock that identifies the daemon. */

@@ -9,12 +9,10 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { DatabaseSync } from '@photostructure/sqlite';
 import { onTestFinished } from 'vitest';
 import type { Instrument } from '../../src/config/load.js';
 import { type DisposalContext, disposeOfRun, restoreFound, restoreRun } from '../../src/daemon/disposal.js';
 import { sourcesOf } from '../../src/daemon/sources.js';
-import { migrate } from '../../src/journal/database.js';
 import { createJournal } from '../../src/journal/journal.js';
 import { createReader } from '../../src/journal/reader.js';
 import type { RunChange } from '../../src/outbox.js';
@@ -22,6 +20,7 @@ import type { Sources } from '../../src/sources.js';
 import { stampOf } from '../../src/watch/identify.js';
 import { installFaults, resetFaults, step } from '../support/disk-faults.js';
 import { manualClock } from '../support/manual-clock.js';
+import { emptyDatabase } from '../support/memory-journal.js';
 import { newRun, sha256, someDraft } from '../support/runs.js';
 import { silentLog } from '../support/silent-log.js';
 import { tempFolder } from '../support/temp-folder.js';
@@ -58,8 +57,7 @@ export async function setUp({ files = { 'a.csv': 'filed' }, target, source, shar
   else symlinkSync(share, data);
   const clock = manualClock();
   // In memory: hundreds are created.
-  const database = new DatabaseSync(':memory:');
-  migrate(database, ':memory:');
+  const database = emptyDatabase();
   const journal = createJournal({ database, clock, release: () => undefined });
   const reader = createReader(database);
   onTestFinished(async () => {

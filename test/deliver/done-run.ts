@@ -1,9 +1,7 @@
-import { DatabaseSync } from '@photostructure/sqlite';
 import { expect } from 'vitest';
 import type { Notebook } from '../../src/deliver/context.js';
 import { deliver } from '../../src/deliver/deliver.js';
 import { afterFailure } from '../../src/deliver/failures.js';
-import { migrate } from '../../src/journal/database.js';
 import type { Request } from '../../src/journal/decisions.js';
 import { createJournal, type Journal } from '../../src/journal/journal.js';
 import { referenceOf } from '../../src/markers.js';
@@ -13,6 +11,7 @@ import { type FakeExperiment, type FakeNotebook, fakeNotebook } from '../support
 import { contextOf, FIRST_ID, SERVER } from '../support/filing.js';
 import { decide, due, knows, take } from '../support/journal.js';
 import { manualClock } from '../support/manual-clock.js';
+import { emptyDatabase } from '../support/memory-journal.js';
 import { newRun } from '../support/runs.js';
 
 /** A done run, and what can happen to it. */
@@ -38,8 +37,7 @@ export interface DoneRun {
 
 export async function withDone(draft: Draft, kind: { readonly dialect: Dialect }): Promise<DoneRun> {
   const clock = manualClock();
-  const database = new DatabaseSync(':memory:');
-  migrate(database, ':memory:');
+  const database = emptyDatabase();
   const journal = createJournal({ database, clock, release: () => undefined });
   const notebook = fakeNotebook(kind);
   const waits: string[] = [];

@@ -1,4 +1,3 @@
-import { DatabaseSync } from '@photostructure/sqlite';
 import { expect, onTestFinished, test } from 'vitest';
 import type { Notebook } from '../../src/deliver/context.js';
 import { deliver } from '../../src/deliver/deliver.js';
@@ -6,7 +5,6 @@ import { afterFailure } from '../../src/deliver/failures.js';
 import { attachFiles } from '../../src/deliver/uploads.js';
 import { Blame } from '../../src/deliver/writes.js';
 import { NotebookError } from '../../src/errors.js';
-import { migrate } from '../../src/journal/database.js';
 import { createJournal } from '../../src/journal/journal.js';
 import type { Draft } from '../../src/model.js';
 import type { NewPlot } from '../../src/uploads.js';
@@ -15,6 +13,7 @@ import { FAULTS, type FakeExperiment, type Fault, fakeNotebook, intercept } from
 import { contextOf, draftOf, recoverInto, SERVER } from '../support/filing.js';
 import { decide, due, take } from '../support/journal.js';
 import { manualClock } from '../support/manual-clock.js';
+import { emptyDatabase } from '../support/memory-journal.js';
 import { newRun, sha256 } from '../support/runs.js';
 import { silentLog } from '../support/silent-log.js';
 
@@ -33,8 +32,7 @@ const SCOPE = { server: SERVER, attached: ['balance'], dropped: [] };
 
 async function setUp() {
   const clock = manualClock();
-  const database = new DatabaseSync(':memory:');
-  migrate(database, ':memory:');
+  const database = emptyDatabase();
   const journal = createJournal({ database, clock, release: () => undefined });
   onTestFinished(() => journal.close());
   const server = fakeNotebook({ dialect: 'elabftw' });

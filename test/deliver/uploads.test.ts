@@ -1,10 +1,8 @@
-import { DatabaseSync } from '@photostructure/sqlite';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { deliver } from '../../src/deliver/deliver.js';
 import { attachFiles } from '../../src/deliver/uploads.js';
 import { Blame } from '../../src/deliver/writes.js';
 import { NotebookError } from '../../src/errors.js';
-import { migrate } from '../../src/journal/database.js';
 import { createJournal } from '../../src/journal/journal.js';
 import type { Added } from '../../src/outbox.js';
 import type { NewAttachment } from '../../src/uploads.js';
@@ -12,6 +10,7 @@ import { FAULTS, type Fault, fakeNotebook, intercept } from '../support/fake-not
 import { contextOf, draftOf, recoverInto, SERVER } from '../support/filing.js';
 import { decide, take } from '../support/journal.js';
 import { manualClock } from '../support/manual-clock.js';
+import { emptyDatabase } from '../support/memory-journal.js';
 import { newRun, sha256, someDraft } from '../support/runs.js';
 import { silentLog } from '../support/silent-log.js';
 
@@ -41,8 +40,7 @@ const shown = (uploads: readonly { real_name: string; hash: string; state: numbe
 
 async function setUp(dialect: 'v2' | 'elabftw' = 'elabftw', server = fakeNotebook({ dialect })) {
   const clock = manualClock();
-  const database = new DatabaseSync(':memory:');
-  migrate(database, ':memory:');
+  const database = emptyDatabase();
   const journal = createJournal({ database, clock, release: () => undefined });
   onTestFinished(() => journal.close());
   await journal.outbox.server(SERVER).learn({ dialect });

@@ -5,7 +5,6 @@ import type { DeliveryContext } from '../../src/deliver/context.js';
 import { deliver } from '../../src/deliver/deliver.js';
 import { afterFailure } from '../../src/deliver/failures.js';
 import { FileError, NotebookError } from '../../src/errors.js';
-import { migrate } from '../../src/journal/database.js';
 import type { RunRequest } from '../../src/journal/decisions.js';
 import { createJournal, type Journal } from '../../src/journal/journal.js';
 import { commentMark, referenceOf } from '../../src/markers.js';
@@ -15,6 +14,7 @@ import { FAULTS, type FakeNotebook, type Fault, fakeNotebook, intercept } from '
 import { contextOf, draftOf, recoverInto, SERVER } from '../support/filing.js';
 import { due, noteStatements } from '../support/journal.js';
 import { manualClock } from '../support/manual-clock.js';
+import { emptyDatabase } from '../support/memory-journal.js';
 import { newRun, sha256 } from '../support/runs.js';
 import { tempFolder } from '../support/temp-folder.js';
 
@@ -32,8 +32,7 @@ type Seen = Parameters<typeof newRun>[1] & { readonly problem?: FileError; reado
 /** A journal and a notebook, and what intake and delivery do with the versions of one file. */
 async function setUp(kind: { readonly dialect: Dialect } = { dialect: 'v2' }, notebook = fakeNotebook(kind)) {
   const clock = manualClock();
-  let database = new DatabaseSync(':memory:');
-  migrate(database, ':memory:');
+  let database = emptyDatabase();
   const statements = new Set<string>();
   let process = 0;
   const open = (): Journal => {

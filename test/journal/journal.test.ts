@@ -1,12 +1,10 @@
-import { DatabaseSync } from '@photostructure/sqlite';
 import { expect, test } from 'vitest';
 import { FileError } from '../../src/errors.js';
-import { migrate } from '../../src/journal/database.js';
 import { createJournal, openJournal } from '../../src/journal/journal.js';
 import type { AlarmBook } from '../../src/model.js';
 import { noteStatements, refuse, take } from '../support/journal.js';
 import { manualClock } from '../support/manual-clock.js';
-import { memoryJournal } from '../support/memory-journal.js';
+import { emptyDatabase, memoryJournal } from '../support/memory-journal.js';
 import { newRun, someDraft } from '../support/runs.js';
 import { tempFolder } from '../support/temp-folder.js';
 
@@ -50,8 +48,7 @@ test('the last file of an instrument and its first scan survive a restart', asyn
 });
 
 test('the journal reports why it cannot be written until a write succeeds', async () => {
-  const database = new DatabaseSync(':memory:');
-  migrate(database, ':memory:');
+  const database = emptyDatabase();
   const journal = createJournal({ database, clock: manualClock(), release: () => undefined });
   expect(journal.trouble()).toBeUndefined();
   database.exec('PRAGMA query_only = ON');
@@ -64,8 +61,7 @@ test('the journal reports why it cannot be written until a write succeeds', asyn
 });
 
 test('after a failed sync the journal does not respond any more', async () => {
-  const database = new DatabaseSync(':memory:');
-  migrate(database, ':memory:');
+  const database = emptyDatabase();
   let isBroken = false;
   const sync = async () => {
     if (isBroken) throw new Error('EIO');
@@ -80,8 +76,7 @@ test('after a failed sync the journal does not respond any more', async () => {
 });
 
 test('what the daemon asks again and again does not read all runs', async () => {
-  const database = new DatabaseSync(':memory:');
-  migrate(database, ':memory:');
+  const database = emptyDatabase();
   const statements = new Set<string>();
   const noting = noteStatements(database, statements);
   const { outbox, close } = createJournal({

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { DatabaseSync } from '@photostructure/sqlite';
+import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
 import { expect, onTestFinished, test } from 'vitest';
 import { lockForLife } from '../../src/filesystem.js';
 import { openJournal } from '../../src/journal/journal.js';
@@ -7,6 +7,7 @@ import { MIGRATIONS } from '../../src/journal/migrations.js';
 import { openReader } from '../../src/journal/reader.js';
 import { knows } from '../support/journal.js';
 import { manualClock } from '../support/manual-clock.js';
+import { emptyDatabase } from '../support/memory-journal.js';
 import { newRun, sha256 } from '../support/runs.js';
 import { tempFolder } from '../support/temp-folder.js';
 
@@ -26,6 +27,19 @@ const COLUMNS = `id, instrument, sha256, copy, refiling, reference, path, size, 
 
 const ONE_RUN = `INSERT INTO runs (${COLUMNS})
   VALUES (1, 'balance', 'x', '', 0, 'r', '/a', 1, 1, 0, 'm', 'pending', 1, 1);`;
+
+test('the tables that other tests start with are those of a new journal, which are empty', async () => {
+  const path = join(tempFolder(), 'journal.db');
+  await (await openJournal(path, manualClock())).close();
+  const tablesOf = (database: DatabaseSyncInstance) =>
+    database.prepare('SELECT name, sql FROM sqlite_schema ORDER BY name').all() as { name: string; sql: string }[];
+  const created = new DatabaseSync(path);
+  const tables = tablesOf(created);
+  expect(tables).toEqual(tablesOf(emptyDatabase()));
+  for (const { name } of tables.filter((one) => one.sql?.startsWith('CREATE TABLE') && one.name !== 'identity'))
+    expect([name, created.prepare(`SELECT * FROM ${name}`).all()]).toEqual([name, []]);
+  created.close();
+});
 
 test('a journal of any older version is migrated when somebody reads it', async () => {
   for (let version = 1; version < MIGRATIONS.length; version++) {

@@ -1,9 +1,8 @@
 import { join } from 'node:path';
-import { DatabaseSync } from '@photostructure/sqlite';
 import fc from 'fast-check';
 import { expect, onTestFinished, test } from 'vitest';
 import { FileError } from '../../src/errors.js';
-import { migrate, STATE } from '../../src/journal/database.js';
+import { STATE } from '../../src/journal/database.js';
 import type { Request } from '../../src/journal/decisions.js';
 import { createJournal, type Journal, openJournal } from '../../src/journal/journal.js';
 import { createReader, type JournalReader, openReader } from '../../src/journal/reader.js';
@@ -11,6 +10,7 @@ import { RUN_STATES } from '../../src/model.js';
 import type { RunChange } from '../../src/outbox.js';
 import { decide, knows, refuse, take } from '../support/journal.js';
 import { manualClock } from '../support/manual-clock.js';
+import { emptyDatabase } from '../support/memory-journal.js';
 import { ReusableDatabase } from '../support/reusable-database.js';
 import { newRun, sha256, someDraft } from '../support/runs.js';
 import { tempFolder } from '../support/temp-folder.js';
@@ -107,8 +107,7 @@ test('files are found by a part of their path, whether or not they became runs',
 });
 
 test('the overview has runs by hour, the last run, the oldest waiting run, backlogs and servers', async () => {
-  const database = new DatabaseSync(':memory:');
-  migrate(database, ':memory:');
+  const database = emptyDatabase();
   const clock = manualClock();
   const journal = createJournal({ database, clock, release: () => undefined });
   const reader = createReader(database, clock.now);
@@ -234,8 +233,7 @@ test('after any sequence of changes, the counts equal a full count', async () =>
 
 /** A reader that records its statements. */
 function watched(): { reader: JournalReader; ran: string[]; plans(): string[] } {
-  const database = new DatabaseSync(':memory:');
-  migrate(database, ':memory:');
+  const database = emptyDatabase();
   const ran: string[] = [];
   const spy = new Proxy(database, {
     get(target, name) {
@@ -291,8 +289,7 @@ test('neither the overview nor the list of waiting runs reads all runs', async (
 
 /** A journal with this number of runs of two instruments, every fifth one quarantined. */
 function manyRuns(runs: number) {
-  const database = new DatabaseSync(':memory:');
-  migrate(database, ':memory:');
+  const database = emptyDatabase();
   database
     .prepare(
       `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)

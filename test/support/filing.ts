@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished } from 'vitest';
 import type { Clock } from '../../src/clock.js';
@@ -13,6 +14,7 @@ import { type RecoverDeps, type Recovered, recover } from '../../src/recover/rec
 import type { FakeNotebook } from './fake-notebook.js';
 import { due, knows, take } from './journal.js';
 import { manualClock } from './manual-clock.js';
+import { emptyDatabase } from './memory-journal.js';
 import { newRun, someDraft } from './runs.js';
 import { tempFolder } from './temp-folder.js';
 
@@ -22,6 +24,7 @@ export const FIRST_ID = 101;
 export type ManualClock = ReturnType<typeof manualClock>;
 
 export async function emptyJournal(clock: ManualClock, path = join(tempFolder(), 'journal.db')): Promise<Journal> {
+  if (!existsSync(path)) emptyDatabase(path).close();
   const journal = await openJournal(path, clock);
   onTestFinished(() => journal.close().catch(() => undefined));
   return journal;

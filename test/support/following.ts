@@ -1,11 +1,9 @@
 import { appendFileSync, mkdirSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { DatabaseSync } from '@photostructure/sqlite';
 import { expect, onTestFinished } from 'vitest';
 import { loadConfig } from '../../src/config/load.js';
 import { growingOf } from '../../src/config/schema.js';
 import { createFollowing } from '../../src/growing.js';
-import { migrate } from '../../src/journal/database.js';
 import { createJournal, type Journal } from '../../src/journal/journal.js';
 import { createReader } from '../../src/journal/reader.js';
 import { Spool } from '../../src/spool.js';
@@ -15,6 +13,7 @@ import { createActivity } from '../../src/watch/intake.js';
 import { createRawFiles } from '../../src/watch/raw-files.js';
 import { directReader } from './direct-reader.js';
 import { manualClock } from './manual-clock.js';
+import { emptyDatabase } from './memory-journal.js';
 import { silentLog } from './silent-log.js';
 import { tempFolder } from './temp-folder.js';
 
@@ -39,8 +38,7 @@ export function setUp({ per = 'file', mapping = CSV, changes = () => ({}) }: Opt
   );
   const [instrument = expect.fail('no instrument')] = loadConfig(config).instruments;
   const clock = manualClock(Date.UTC(2026, 2, 10, 12));
-  const database = new DatabaseSync(':memory:');
-  migrate(database, ':memory:');
+  const database = emptyDatabase();
   const journal = createJournal({ database, clock, release: () => undefined });
   onTestFinished(() => journal.close());
   const path = join(folder, 'data', 'temp.csv');

@@ -6,6 +6,7 @@ import { type Journal, openJournal } from '../../src/journal/journal.js';
 import { openClient } from '../../src/journal/requests.js';
 import { decide } from './journal.js';
 import { manualClock } from './manual-clock.js';
+import { emptyDatabase } from './memory-journal.js';
 import { tempFolder } from './temp-folder.js';
 
 /** A journal on disk that takes requests. */
@@ -19,6 +20,7 @@ export interface TestJournal {
 
 export async function openTestJournal(): Promise<TestJournal> {
   const path = join(tempFolder(), 'journal.db');
+  emptyDatabase(path).close();
   const journal = await openJournal(path, manualClock());
   onTestFinished(() => journal.close().catch(() => undefined));
   return {
