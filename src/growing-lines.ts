@@ -318,7 +318,7 @@ export async function readDays(
       today: formatDay(clock.now()),
       days: runs.days,
       before: runs.accumulated,
-      isPlotted: rawFiles !== undefined,
+      isPlotted: rawFiles?.isPlotted ?? false,
     });
     if (growth.kind !== 'wants') return growth;
     const { accumulated } = await journal.growths.runs(generation.id, growth.days);

@@ -154,6 +154,14 @@ test('logs that are rotated on and on, under names that match the globs, are fil
   ]);
 });
 
+test.each([true, false])('a plot is drawn only if it is attached: %s', async (isPlotted) => {
+  const scene = setUp({ isPlotted });
+  scene.append(HEADER + lines(1, 9));
+  await scene.look();
+  expect(scene.drawn()).toBe(isPlotted ? 1 : 0);
+  expect((await scene.attached(1)).map(({ kind }) => kind)).toEqual(isPlotted ? ['plot'] : []);
+});
+
 /** Numbered rotation: `.3` becomes `.4`, and so on. */
 function rotate(path: string, how: 'rename' | 'copytruncate'): void {
   for (const n of [3, 2, 1]) if (existsSync(`${path}.${n}`)) renameSync(`${path}.${n}`, `${path}.${n + 1}`);
@@ -479,7 +487,7 @@ test('a link to elsewhere is quarantined once, however the file grows', async ()
 });
 
 const rawFiles = (all: { kind: string; name: string; sha256: string }[]) =>
-  all.filter(({ kind }) => kind !== 'plot').map(({ kind, name, sha256 }) => [kind, name, sha256]);
+  all.map(({ kind, name, sha256 }) => [kind, name, sha256]);
 
 test.each(['file', 'day'] as const)(
   'a rotated log is attached once to the run with its last lines when it was read to its end (per: %s)',

@@ -277,8 +277,10 @@ function fileOfBoth(first: Claim, second: Claim, takes: Claims['takes']): string
   const [outer = '', inner = ''] = folders.toSorted((a, b) => a.length - b.length);
   if (relative(outer, inner).startsWith('..')) return undefined;
   const names = [...namesFor(first, second), ...namesFor(second, first)];
-  return folders
-    .flatMap((folder) => names.flatMap((name) => [join(folder, name), join(folder, basename(name))]))
+  const paths = folders.flatMap((folder) =>
+    names.flatMap((name) => [join(folder, name), join(folder, basename(name))]),
+  );
+  return [...new Set(paths)]
     .sort((a, b) => a.length - b.length)
     .find((path) => takes(first, path) && takes(second, path));
 }

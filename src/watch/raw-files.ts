@@ -23,6 +23,8 @@ interface RawFilesOptions {
 
 /** The raw files of an instrument's runs are copied into the spool while they are hashed. */
 export interface RawFiles {
+  /** Whether plots are attached, too. */
+  readonly isPlotted: boolean;
   /** Undefined if the files of this run are not attached. */
   begin(run: FoundFile): Promise<RawCopies | undefined>;
   /** The plots of a growing file, which itself is attached when it is complete. Undefined if they are not attached. */
@@ -56,6 +58,7 @@ type Copies = Pick<RawCopies, 'path' | 'copies' | 'end'> & {
 };
 
 export const createRawFiles = (options: RawFilesOptions): RawFiles => ({
+  isPlotted: options.isPlotted,
   async beginPlots() {
     if (!options.isPlotted || !(await options.isWanted())) return undefined;
     const { keep, handOver } = keepIn(options);

@@ -365,7 +365,8 @@ test('during an outage only the probe is in flight, and no request waits forever
       const probe = {
         async send() {
           probes += 1;
-          expect(probes).toBe(1);
+          // Not with `expect`, which takes longer than all the rest.
+          if (probes > 1) throw new Error('two probes are in flight');
           await exchange().finally(() => {
             probes -= 1;
           });
@@ -373,7 +374,7 @@ test('during an outage only the probe is in flight, and no request waits forever
       };
       const limiter = new Limiter({ perSecond: 20, clock, log: silentLog(), random, probe });
       const request = async (): Promise<void> => {
-        expect(limiter.state().kind).not.toBe('down');
+        if (limiter.state().kind === 'down') throw new Error('a request is sent during the outage');
         await exchange();
       };
       const worker = async (): Promise<void> => {

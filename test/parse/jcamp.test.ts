@@ -3,6 +3,7 @@ import { convert } from 'jcampconverter';
 import { describe, expect, test } from 'vitest';
 import { mutations } from '../support/mutations.js';
 import { columns, meta, readAs, readOrRefuse, refusalAs, rows } from '../support/reading.js';
+import { cpuMs } from '../support/until.js';
 
 const block = (data: string, extra: readonly string[] = []) =>
   [
@@ -220,10 +221,10 @@ describe('damaged data are refused', () => {
   });
 
   test('a repetition beyond the limit', async () => {
-    const started = performance.now();
+    const started = cpuMs();
     const error = await refusalAs('jcamp', block('400A00S99999999999'), {});
     expect(error.message).toMatch(/more than \d+ points/);
-    expect(performance.now() - started).toBeLessThan(2000);
+    expect(cpuMs() - started).toBeLessThan(2000);
   });
 
   test('an unknown distance, an unknown form, another format', async () => {
@@ -277,7 +278,7 @@ test('compressed data are read as written, and as jcampconverter reads them', as
       const other = convert(text, { noContour: true }).flatten[0]?.spectra[0]?.data['y'];
       expect(other?.map((y) => y + 0)).toEqual(values.map((y) => y + 0));
     }),
-    { numRuns: 300 },
+    { numRuns: 150 },
   );
 });
 
@@ -289,6 +290,6 @@ test('mutated JCAMP-DX is read or refused', async () => {
     fc.asyncProperty(mutations(base), async (bytes) => {
       await readOrRefuse(readAs('jcamp', bytes, {}));
     }),
-    { numRuns: 400 },
+    { numRuns: 150 },
   );
 });

@@ -126,7 +126,7 @@ describe('any JSON', () => {
         ]);
         expect(read).toEqual(expected);
       }),
-      { numRuns: 300 },
+      { numRuns: 150 },
     );
   });
 
@@ -157,7 +157,7 @@ describe('any JSON', () => {
         const isJson = parses(text);
         expect(await accepts(text)).toBe(isJson);
       }),
-      { numRuns: 2000 },
+      { numRuns: 500 },
     );
   });
 
@@ -171,7 +171,7 @@ describe('any JSON', () => {
       fc.asyncProperty(mutations(base), async (bytes) => {
         await readOrRefuse(readAs('json', bytes, mapping));
       }),
-      { numRuns: 400 },
+      { numRuns: 200 },
     );
   });
 });

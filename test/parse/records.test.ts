@@ -233,7 +233,7 @@ test('mutated records are read or refused', async () => {
         await readOrRefuse(readAs('records', bytes, MAPPING));
         await readOrRefuse(readAs('records', bytes, { table: { rows: 'OBX' } }));
       }),
-      { numRuns: 250 },
+      { numRuns: 120 },
     );
   }
 });

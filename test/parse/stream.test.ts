@@ -208,7 +208,7 @@ describe('a file read in chunks is the same as read at once', () => {
           expect(await outcome(streamOf(pieces), mapping)).toEqual(await outcome(bytes, mapping));
         },
       ),
-      { numRuns: 400 },
+      { numRuns: 120 },
     );
   });
 
@@ -223,7 +223,7 @@ describe('a file read in chunks is the same as read at once', () => {
           expect(await outcome(streamOf(piecesOf(bytes, places)), mapping)).toEqual(await outcome(bytes, mapping));
         },
       ),
-      { numRuns: 300 },
+      { numRuns: 100 },
     );
   });
 

@@ -251,7 +251,7 @@ const someLines = fc.array(
 test('without a mapping, every word of a text is read or its line is listed', async () => {
   await fc.assert(
     fc.asyncProperty(someLines, (lines) => expectAccounted(unique(lines))),
-    { numRuns: 200 },
+    { numRuns: 100 },
   );
 });
 
@@ -274,7 +274,7 @@ test('with a mapping, every word of a text is read or its line is listed', async
   );
   await fc.assert(
     fc.asyncProperty(someLines, mappings, (lines, mapping) => expectAccounted(unique(lines), mapping)),
-    { numRuns: 200 },
+    { numRuns: 100 },
   );
 });
 
@@ -294,6 +294,6 @@ test('every value of JSON is read or its line is listed', async () => {
       const text = JSON.stringify(value, (_, leaf) => (leaf === 'w' ? `word${n++}` : leaf === '9' ? n++ : leaf), 1);
       return expectAccounted(text);
     }),
-    { numRuns: 300 },
+    { numRuns: 100 },
   );
 });

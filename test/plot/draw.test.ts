@@ -5,6 +5,7 @@ import { choosePlot, describePlot, isPlot } from '../../src/map/plot.js';
 import type { Table } from '../../src/model.js';
 import { drawPlot, drawSvg } from '../../src/plot/draw.js';
 import { record, table, v } from '../support/map-samples.js';
+import { cpuMs } from '../support/until.js';
 
 function plotOf(given: Table) {
   const plot = choosePlot(record({}, given));
@@ -137,10 +138,10 @@ describe('the SVG', () => {
     const names = upTo(96, (i) => `${String.fromCharCode(65 + Math.floor(i / 12))}${(i % 12) + 1}`);
     const rows = upTo(10_000, (i) => [v(i / 7), ...names.map((_, n) => v(Math.sin(i / 900 + n)))]);
     const plot = plotOf(table('t', ['time (s)', ...names], rows));
-    const start = performance.now();
+    const start = cpuMs();
     const svg = drawSvg(plot, '');
     expect(svg.length).toBeLessThan(1_000_000);
-    expect(performance.now() - start).toBeLessThan(1000);
+    expect(cpuMs() - start).toBeLessThan(1000);
     expect(textsOf(svg)).toContain('96 series, coloured in this order');
   });
 });

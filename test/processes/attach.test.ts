@@ -1,20 +1,10 @@
-import {
-  existsSync,
-  ftruncateSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeSync,
-} from 'node:fs';
+import { existsSync, ftruncateSync, openSync, readdirSync, renameSync, rmSync, statSync, writeSync } from 'node:fs';
 import { createServer, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { allFiled, type Scene, setUp, withOneFiled } from '../daemon/scene.js';
-import { makeSite, startCrashing, startDaemon, weighing } from '../support/daemon-process.js';
+import { makeSite, peakBytes, startCrashing, startDaemon, weighing } from '../support/daemon-process.js';
 import { labfeed } from '../support/labfeed.js';
 import { sha256 } from '../support/runs.js';
 import { runSandbox } from '../support/sandbox.js';
@@ -172,8 +162,7 @@ test('2 GB are attached from the source without filling memory or the spool, and
   await daemon.logged(({ msg, file }) => msg === 'file attached' && file === 'small.bin', 30_000);
   await daemon.logged(({ msg, file }) => msg === 'file attached' && file === 'large.bin', 300_000);
   expect(received.bytes).toBeGreaterThan(size);
-  const memory = /VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${daemon.child.pid}/status`, 'utf8'));
-  expect(Number(memory?.[1])).toBeLessThan(400_000);
+  expect(peakBytes(daemon)).toBeLessThan(400 * 2 ** 20);
   expect(existsSync(`${large.journal}.spool`) ? readdirSync(`${large.journal}.spool`) : []).toEqual([]);
   await daemon.stop();
 }, 420_000);

@@ -17,6 +17,7 @@ import {
   type CrashPoint,
   type DaemonProcess,
   makeSite,
+  peakBytes,
   type Site,
   startCrashing,
   startDaemon,
@@ -439,10 +440,6 @@ test.each([
   },
   120_000,
 );
-
-/** The largest size of a process so far. */
-const peakBytes = ({ child }: DaemonProcess): number =>
-  1024 * Number(/^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))?.[1]);
 
 test('a large log at first sight takes little memory and few comments', async () => {
   const scene = await setUp();

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { SHOWN, sanitise } from '../../src/sandbox/sanitise.ts';
+import { cpuMs } from '../support/until.js';
 
 test.each([
   ['text with < and > and & and "quotes"', 'text with &lt; and &gt; and &amp; and "quotes"'],
@@ -60,9 +61,9 @@ test('the output has only allowed tags, and they are balanced', () => {
 test.each(['<', '<a ', '<a "', '<!--', '<b>', '</i>', '<svg>', '<script></script>', '<a href=', '<p \'">', ' colspan'])(
   'a long run of %s takes linear time',
   (text) => {
-    const began = performance.now();
+    const began = cpuMs();
     sanitise(`${'<b>'.repeat(1_000)}<td ${text.repeat(400_000 / text.length)}`, SHOWN);
     sanitise(text.repeat(400_000 / text.length), SHOWN);
-    expect(performance.now() - began).toBeLessThan(5_000);
+    expect(cpuMs() - began).toBeLessThan(5_000);
   },
 );

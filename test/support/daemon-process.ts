@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { onTestFinished } from 'vitest';
@@ -141,6 +141,10 @@ export function makeSite(
     },
   };
 }
+
+/** The largest size of a process so far. */
+export const peakBytes = ({ child }: DaemonProcess): number =>
+  1024 * Number(/^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))?.[1]);
 
 /** A small balance file, different for every n. */
 export const weighing = (n: number): string => `Sample,Weight (mg)\nS${n},${n}.125\nS${n}b,${n}.5\n`;

@@ -1,5 +1,3 @@
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
 import { expect, onTestFinished } from 'vitest';
 import type { Clock } from '../../src/clock.js';
 import type { ListedInstrument } from '../../src/config/load.js';
@@ -7,7 +5,7 @@ import { type DeliveryContext, type Notebook, trackUnknownOutcomes } from '../..
 import { deliver } from '../../src/deliver/deliver.js';
 import { afterFailure } from '../../src/deliver/failures.js';
 import { createNotebookReader } from '../../src/evidence.js';
-import { type Journal, openJournal } from '../../src/journal/journal.js';
+import { createJournal, type Journal, openJournal } from '../../src/journal/journal.js';
 import type { Draft } from '../../src/model.js';
 import type { NewRun } from '../../src/outbox.js';
 import { type RecoverDeps, type Recovered, recover } from '../../src/recover/recover.js';
@@ -16,16 +14,16 @@ import { due, knows, take } from './journal.js';
 import { manualClock } from './manual-clock.js';
 import { emptyDatabase } from './memory-journal.js';
 import { newRun, someDraft } from './runs.js';
-import { tempFolder } from './temp-folder.js';
 
 export const SERVER = 'https://eln.example.org';
 export const FIRST_ID = 101;
 
 export type ManualClock = ReturnType<typeof manualClock>;
 
-export async function emptyJournal(clock: ManualClock, path = join(tempFolder(), 'journal.db')): Promise<Journal> {
-  if (!existsSync(path)) emptyDatabase(path).close();
-  const journal = await openJournal(path, clock);
+/** In memory, unless it has a path. */
+export async function emptyJournal(clock: ManualClock, path?: string): Promise<Journal> {
+  const inMemory = () => createJournal({ database: emptyDatabase(), clock, release: () => undefined });
+  const journal = path === undefined ? inMemory() : await openJournal(path, clock);
   onTestFinished(() => journal.close().catch(() => undefined));
   return journal;
 }

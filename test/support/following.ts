@@ -24,11 +24,13 @@ export const SECRET = 'a-secret-key-of-labfeed';
 interface Options {
   readonly per?: 'file' | 'day';
   readonly mapping?: string;
+  /** Drawing takes most of the time that these tests would take. */
+  readonly isPlotted?: boolean;
   readonly changes?: (journal: Journal) => Partial<Journal>;
 }
 
 /** One instrument with a real folder and the real journal in memory. */
-export function setUp({ per = 'file', mapping = CSV, changes = () => ({}) }: Options = {}) {
+export function setUp({ per = 'file', mapping = CSV, isPlotted = false, changes = () => ({}) }: Options = {}) {
   const folder = tempFolder();
   const config = join(folder, 'labfeed.yaml');
   mkdirSync(join(folder, 'data'));
@@ -44,13 +46,21 @@ export function setUp({ per = 'file', mapping = CSV, changes = () => ({}) }: Opt
   const path = join(folder, 'data', 'temp.csv');
   const reader = createReader(database, clock.now);
   const spool = new Spool(join(folder, 'spool'));
+  const direct = directReader(instrument, journal.outbox.id);
+  let drawn = 0;
   const start = (changed: Partial<Journal> = {}) =>
     createFollowing({
       ...{ instrument, growing: growingOf(instrument.run) ?? expect.fail('not growing'), clock, log: silentLog() },
       journal: { ...journal, ...changed },
-      reader: directReader(instrument, journal.outbox.id),
+      reader: {
+        ...direct,
+        async readGrowth(task) {
+          if (task.isPlotted) drawn += 1;
+          return direct.readGrowth(task);
+        },
+      },
       rawFiles: createRawFiles({
-        ...{ spool, maxBytes: 2 ** 30, isPlotted: true, isWanted: async () => true },
+        ...{ spool, maxBytes: 2 ** 30, isPlotted, isWanted: async () => true },
         isNeeded: journal.outbox.uploads.needs,
       }),
       activity: createActivity(instrument, clock),
@@ -90,6 +100,8 @@ export function setUp({ per = 'file', mapping = CSV, changes = () => ({}) }: Opt
         await journal.outbox.release(run);
       }
     },
+    /** How often a plot was drawn. */
+    drawn: () => drawn,
     /** The text of a run's comments. */
     comments: async (run: number) => (await journal.outbox.load(run)).comments.map(({ text }) => text),
     runs: async () => (await reader.jobs({ limit: 100 })).map(({ id }) => id).sort((a, b) => a - b),

@@ -6,3 +6,9 @@ export async function until(what: string, holds: () => boolean | Promise<boolean
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
 }
+
+/** The processor time of this process so far. Unlike the time of day, it does not depend on what else the machine does. */
+export function cpuMs(): number {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1000;
+}

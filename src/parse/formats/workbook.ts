@@ -112,6 +112,8 @@ function readInThread(workbook: object, maxMs: number, signal?: AbortSignal): Pr
   const worker = new Worker(new URL('./sheet-worker.js', import.meta.url), {
     workerData: workbook,
     resourceLimits: { maxOldGenerationSizeMb: MAX_MEMORY_MB },
+    // It is plain JavaScript: what a process needs for other sources would only take time here.
+    execArgv: [],
     // The library prints warnings.
     ...{ stdout: true, stderr: true },
   });
