@@ -18,6 +18,8 @@ export interface DatePool {
 export interface DateEvidence {
   /** Days that are written in an unambiguous form somewhere in the file. */
   readonly days: ReadonlySet<string>;
+  /** Other texts of the file, which may contain dates among words. */
+  readonly texts?: readonly string[];
   readonly source: Pick<Source, 'path' | 'modifiedMs'>;
 }
 
@@ -47,13 +49,15 @@ export function findDateFormats(pools: readonly DatePool[], evidence: DateEviden
     .map((pool): Settling => ({ ...pool, left: candidatesFor(pool.texts) }))
     .filter(({ left }) => left.length > 0);
   for (const pool of settling) pool.left = byTime(pool, evidence.source);
+  const written = (evidence.texts ?? []).flatMap(ordersIn);
   // Each date that is settled can settle others.
   for (let round = 0; round < 3; round++) {
     const days = new Set([...evidence.days, ...daysInPath(evidence.source.path), ...settling.flatMap(sureDays)]);
     for (const pool of settling) pool.left = only(pool.left, ({ isos }) => isos.some((iso) => days.has(dayOf(iso))));
-    const known = settling.flatMap(({ texts, left: [first, ...others] }) =>
+    const settled = settling.flatMap(({ texts, left: [first, ...others] }) =>
       first && others.length === 0 ? [{ order: orderOf(first.format), padding: paddingOf(texts) }] : [],
     );
+    const known = [...settled, ...written];
     // A file writes all dates alike. `12/3/2022` is not written like `27/06/2019`, so it may come from another program.
     for (const pool of settling) {
       const padding = paddingOf(pool.texts);
@@ -170,6 +174,17 @@ function candidatesFor(texts: readonly string[]): Candidate[] {
     format: isPadded ? format : unpadded(format),
     isos: all.map((forms) => isoIn(forms, unpadded(format))),
   }));
+}
+
+const NUMERIC_DATE = /(?<![\w./\\-])\d{1,2}([-/.])\d{1,2}\1\d{4}(?![\w/\\-]|\.\d)/g;
+
+/** The orders of dates among words that can be read in one way only: `Changed on 6/14/2018 by Ada`. */
+function ordersIn(text: string): { order: string; padding: ReturnType<typeof paddingOf> }[] {
+  if (text.length > 1000) return [];
+  return [...text.matchAll(NUMERIC_DATE)].flatMap(([date]) => {
+    const [first, ...others] = dateCandidates(date);
+    return first && others.length === 0 ? [{ order: orderOf(first.format), padding: paddingOf([date]) }] : [];
+  });
 }
 
 const isoIn = (forms: readonly DateCandidate[], format: string): string =>

@@ -16,6 +16,8 @@ export interface FoundDates {
   readonly pools: readonly DatePool[];
   /** Days that are written in an unambiguous form somewhere in the file. */
   readonly days: ReadonlySet<string>;
+  /** Other texts of the file, which may contain dates among words. */
+  readonly texts: readonly string[];
   /** The facts that make up the date of the run. */
   readonly fact: readonly string[] | undefined;
   /** The format of that fact, if only its name shows that it is a date. */
@@ -35,7 +37,7 @@ export interface FoundDates {
  * is quarantined, and a doubt with the line to write. `isDated`: the mapping already defines the date of the run.
  */
 export function settleDates(found: FoundDates, source: Pick<Source, 'name' | 'path' | 'modifiedMs'>, isDated = false) {
-  const { sure, clashing, open } = findDateFormats(found.pools, { days: found.days, source });
+  const { sure, clashing, open } = findDateFormats(found.pools, { days: found.days, texts: found.texts, source });
   const isOpen = (text: string | undefined) => open.some((date) => date.text === text && !date.isSameDay);
   // An ambiguous print date must not quarantine the file.
   const isUnusable = isOpen(found.inLine?.text) && !found.inLine?.isOfRun;
@@ -114,7 +116,7 @@ export function findDates(
   const compact = compactFact(facts);
   const fact = dateFact(facts) ?? compact.fact;
   const texted = [...facts.map(({ text }) => text), ...texts];
-  const found = { pools, columns, days: new Set(texted.flatMap(daysIn)) };
+  const found = { pools, columns, days: new Set(texted.flatMap(daysIn)), texts };
   const row = firstRowDate(rows, tables);
   const pair = columns.get(row?.table ?? '');
   // Rows of a tree keep day and time apart.
@@ -188,7 +190,7 @@ interface NamedText {
 /** How likely a date is to be that of the run; 0: not at all. */
 const RANK: Readonly<Record<DateRole, number>> = { run: 4, plain: 3, end: 2, unknown: 1, other: 0 };
 
-/** Only their names show that `20231120`, `163016` and `1700497816` are not numbers. */
+/** Only their names show that `20231120`, `163016`, `1700497816` and `45250.6` are not numbers. */
 function compactFact(facts: readonly NamedText[]): { fact?: readonly string[]; format?: string } {
   const isOfRun = ({ name, role }: NamedText) =>
     DATE_NAME.test(name) && role !== 'other' && !/elapsed|duration|up ?time/i.test(name);
@@ -202,6 +204,11 @@ function compactFact(facts: readonly NamedText[]): { fact?: readonly string[]; f
   }
   // 2001 to 2033 in seconds or milliseconds.
   const epoch = facts.find((each) => isOfRun(each) && /^1\d{9}(?:\.\d+)?$|^1\d{12}$/.test(each.text));
+  // 2000 to 2063 in days, as spreadsheets count them.
+  const serial = facts.find(
+    (each) => isOfRun(each) && DAY_NAME.test(each.name) && /^(?:3[7-9]|4\d|5\d)\d{3}(?:\.\d+)?$/.test(each.text),
+  );
+  if (!epoch && serial) return { fact: [serial.name], format: 'excel' };
   return epoch ? { fact: [epoch.name], format: /^\d{13}$/.test(epoch.text) ? 'epochMs' : 'epoch' } : {};
 }
 

@@ -16,6 +16,8 @@ export function detectEncoding(sample: Buffer): { encoding?: string; possible: r
   // Old Macs have neither drives nor CR LF.
   const isWindows = sample.includes('\r\n') || /[A-Z]:\\/.test(sample.toString('latin1'));
   const encodings = ENCODINGS.filter((encoding) => !isWindows || encoding !== 'macintosh');
+  if (!/\P{ASCII}/u.test(iconv.decode(sample, 'windows-1252').replace(SIGNS, '')))
+    return { encoding: 'windows-1252', possible: [] };
   const readings = encodings.map((encoding) => ({ encoding, text: iconv.decode(sample, encoding) }));
   const possible = readings.filter(({ text }) => !IMPOSSIBLE.test(text));
   const [first, ...others] = possible.filter(({ encoding, text }) => isPlausible(text, encoding));
@@ -26,6 +28,9 @@ export function detectEncoding(sample: Buffer): { encoding?: string; possible: r
   const left = [...(only ? [only, ...more] : possible)].map(({ encoding }) => encoding);
   return { possible: left.length > 0 ? left.slice(0, 4) : ['windows-1252'] };
 }
+
+/** Signs of units, each alone among ASCII characters: most files that are not ASCII have nothing else. */
+const SIGNS = /(?<!\P{ASCII})[°±µ·×](?!\P{ASCII})|m[²³]·?|[Nn]º/gu;
 
 /** What to say of an encoding that was chosen for a file, as a phrase; undefined if it is one of the usual ones. */
 export const describeDetected = (encoding = 'utf-8'): string | undefined =>
@@ -77,6 +82,7 @@ const ODD: readonly RegExp[] = [
   // A capital after a small letter: `MŸller`.
   /\p{Ll}(?![\p{ASCII}ΩΔ])\p{Lu}/u,
   // More than two such characters in a row are the bytes of another script; a letter before a number is a sign.
+  // Not with the flag `i`, with which `k` and `s` count as other characters: they have relatives outside ASCII.
   /(?![äöüßÄÖÜ]{3})\P{ASCII}{3}/u,
   /\p{Lu}(?!\p{ASCII})\p{Lu}\p{Ll}|[¿¡](?!\p{Lu})/u,
   /(?:^|[\s;,(])(?![µÅØ])[^\P{L}\p{ASCII}]\d/u,

@@ -19,7 +19,7 @@ describe('the words of a date tell whether it is that of the run, in', () => {
     [
       'English',
       'Acquisition date|Run started|Measured on|injectionTime|TEST_DATE',
-      'Export date|Printed|Reviewed|lastModified',
+      'Export date|Printed|Reviewed|lastModified|System UpLoad Time',
     ],
     [
       'English',

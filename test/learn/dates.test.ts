@@ -28,6 +28,7 @@ describe('the order of day and month is proven by', () => {
     ['a date of the file that has one order', run('03/04/2026', 'Calibrated: 25/12/2025\n'), 'dd/MM/yyyy'],
     ['the same day with a month name', run('03/04/2026', 'Logged on 3 April 2026 by ada\n'), 'dd/MM/yyyy'],
     ['the same day as an ISO date', run('03/04/2026', 'Batch: B-2026-03-04-7\n'), 'MM/dd/yyyy'],
+    ['a date among words', run('3/4/2026', 'Changed on 12/25/2025 4:10:33 PM by ada\n'), 'M/d/yyyy'],
     ['the weekday', run('Fri 03/04/2026'), 'EEE dd/MM/yyyy'],
     [
       'rows that continue after midnight',
@@ -168,4 +169,17 @@ test('rows with the date of a clock that was never set do not tell when the run 
 
 test.each(['2.1.1015', '1.2.0345', '10/11/2345'])('%s is no date', (text) => {
   expect(dateCandidates(text)).toEqual([]);
+});
+
+test.each([
+  ['MMM,dd.yyyy', 'Date: JUL,02.2025', '2025-07-02'],
+  ['excel', 'Run date: 45250.5', '2023-11-20T12:00:00'],
+])('a date is read as %s', async (_, line, iso) => {
+  expect(meta(await read(`${line}\nSample: S1\nMode: scan\n\n${XY}`))).toMatchObject(
+    line.startsWith('Date') ? { Date: iso } : { date: iso },
+  );
+});
+
+test('a number is no date if it only looks like the days of a spreadsheet', async () => {
+  expect(meta(await read(`Date of birth: 45250\nCounts: 45250\nMode: scan\n\n${XY}`))['date']).toBeUndefined();
 });

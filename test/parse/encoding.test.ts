@@ -27,6 +27,10 @@ describe('windows-1252 is kept for', () => {
     '“Beer–Lambert”',
     'T°',
     'résumé à 5 °C, 7 µm, ±2',
+    'Messkanäle;[°C] Temperatur',
+    'Skalenteil ssk;°C',
+    'N m²·s',
+    'Nº 3',
   ])('%s', (text) => {
     expect(detect(text, 'windows-1252')).toBe('windows-1252');
   });

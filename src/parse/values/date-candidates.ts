@@ -12,6 +12,8 @@ const DAY = String.raw`(\d{1,4})([/.-])(\d{1,2})\2(\d{1,4})`;
 const NAMED_DAY = String.raw`(\d{1,2})(\. | de |[ /.-])(\p{L}{3,10})\.?((?<!\.)\2| )(\d{4}|\d\d)`;
 const YEAR_FIRST_DAY = String.raw`(\d{4})([ /.-])(\p{L}{3,10})\2(\d{1,2})`;
 const US_DAY = String.raw`(\p{L}{3,10})\.? (\d{1,2})(,?) (\d{4})`;
+/** `JUL,02.2025`. */
+const COMMA_DAY = /^(\p{L}{3}),(\d\d)\.(\d{4})$/u;
 
 const NUMERIC = new RegExp(`^${DAY}$`);
 const COMPACT = /^((?:19|20)\d\d)(\d\d)(\d\d)$/;
@@ -36,13 +38,13 @@ const IS_CODE = /^\p{L}\S*$/u;
 export function dateCandidates(written: string): DateCandidate[] {
   if (!HAS_DIGITS.test(written) || written.length > 60) return [];
   const trimmed = written.trim();
-  if (IS_CODE.test(trimmed)) return [];
+  if (IS_CODE.test(trimmed) && !COMMA_DAY.test(trimmed)) return [];
   const whole = withPlainHalf(trimmed.replace(/\s+/g, ' '));
   if (whole.length < 6 || whole.length > 50) return [];
   const weekday = leadingWeekday(whole);
   const start = weekday === undefined ? 0 : weekday.word.length + weekday.gap.length;
   const { text, zone } = takeZone(whole.slice(start));
-  if (!/^\p{L}*\d|^\p{L}+\.? \d/u.test(text)) return [];
+  if (!/^\p{L}*\d|^\p{L}+(?:\.? |,)\d/u.test(text)) return [];
   const found = CTIME.test(text) ? ctimeCandidates(text) : momentCandidates(text);
   if (weekday === undefined && zone === undefined) return found;
   const before = weekday === undefined ? '' : `${weekday.word.length <= 3 ? 'EEE' : 'EEEE'}${weekday.gap}`;
@@ -169,6 +171,8 @@ function dayCandidates(day: string): DateCandidate[] {
     );
   const [, firstYear = '', between = '', name = '', last = ''] = NAMED_YEAR_FIRST.exec(day) ?? [];
   if (firstYear !== '') return named(`yyyy${between}MMM${between}${'d'.repeat(last.length)}`, firstYear, name, last);
+  const [, commaMonth, commaDay = '', commaYear = ''] = COMMA_DAY.exec(day) ?? [];
+  if (commaMonth !== undefined) return named('MMM,dd.yyyy', commaYear, commaMonth, commaDay);
   const [, usMonth = '', usDay = '', comma = '', usYear = ''] = NAMED_US.exec(day) ?? [];
   return named(`MMM ${'d'.repeat(usDay.length)}${comma} yyyy`, usYear, usMonth, usDay);
 }
