@@ -40,7 +40,8 @@ export function setAside(
               name,
               table: {
                 ...rest,
-                ...(units === 'slash' && { units }),
+                // A serial number has no unit.
+                ...(name === 'properties' ? { units: 'none' as const } : units === 'slash' && { units }),
                 skip: `/^(?!${patterns[n]}|${escapeRegex(startOf(header[0] ?? ''))})/`,
               },
             },

@@ -201,7 +201,7 @@ const unpadded = (format: string): string =>
         .replace(/h+/, 'h');
 
 /** `d/My`: the order of day, month and year, and the sign between them. */
-const orderOf = (format: string): string =>
+export const orderOf = (format: string): string =>
   /([dMy]+)([^\w\s])([dMy]+)\2([dMy]+)/
     .exec(format)
     ?.slice(1, 5)

@@ -5,7 +5,7 @@ import type { Source } from '../parse/source.js';
 import { readIso } from '../parse/values/date.js';
 import { dateCandidates } from '../parse/values/date-candidates.js';
 import { escapeRegex, isUnsetDay } from '../text.js';
-import { type DatePool, daysIn, findDateFormats, type OpenDate } from './date-order.js';
+import { type DatePool, daysIn, findDateFormats, type OpenDate, orderOf } from './date-order.js';
 import { DATE_NAME, type DatePlaces, type DateRole, roleOf, roleOfPath } from './date-roles.js';
 import { mapTables, type TableMapping } from './describe.js';
 import type { FinderMapping } from './facts.js';
@@ -53,7 +53,7 @@ export function settleDates(found: FoundDates, source: Pick<Source, 'name' | 'pa
     },
     firstRow: isDated ? undefined : found.firstRow,
     doubts: [
-      ...distinctFormats(open).map((date) => dateDoubt(date, formats)),
+      ...groupByOrder(open).map((dates) => dateDoubt(dates, formats)),
       ...(clashing.size > 0
         ? [
             `the file writes dates in several orders: ${[...clashing].join(', ')}. Give each column its own format: columns: { NAME: { from: NAME, format: … } }`,
@@ -63,19 +63,32 @@ export function settleDates(found: FoundDates, source: Pick<Source, 'name' | 'pa
   };
 }
 
-/** One date for each set of formats. */
-function distinctFormats(open: readonly OpenDate[]): OpenDate[] {
-  const keys = open.map(({ formats }) => formats.join());
-  return open.filter((_, n) => keys.indexOf(keys[n] ?? '') === n);
+/** A date with a time and one without are one question if they leave the same orders open. */
+function groupByOrder(open: readonly OpenDate[]): OpenDate[][] {
+  const groups = new Map<string, OpenDate[]>();
+  for (const date of open) {
+    const key = date.formats.map(orderOf).join();
+    groups.set(key, [...(groups.get(key) ?? []), date]);
+  }
+  return [...groups.values()];
 }
 
-function dateDoubt({ text, formats, isSameDay }: OpenDate, sure: readonly string[]): string {
-  const line = (format: string) => `dates: { format: ${JSON.stringify(sure.length > 0 ? [...sure, format] : format)} }`;
-  const problem = isSameDay
-    ? `${text} does not show the order of day and month, so runs with ambiguous dates will be quarantined`
-    : `${text} is ambiguous, so runs with such dates are quarantined`;
-  return `${problem}. Write one of these under parse: ${formats.map(line).join(' or ')}`;
+/** `dates` leave the same orders open, so that one answer is for all of them. */
+function dateDoubt(dates: readonly OpenDate[], sure: readonly string[]): string {
+  const [first = NO_DATE] = dates.toSorted(
+    (a, b) => Number(a.isSameDay) - Number(b.isSameDay) || b.text.length - a.text.length,
+  );
+  const lines = first.formats.map((_, n) => {
+    const all = [...new Set([...sure, ...dates.map(({ formats }) => formats[n] ?? '')])];
+    return `dates: { format: ${JSON.stringify(all.length > 1 ? all : all[0])} }`;
+  });
+  const problem = first.isSameDay
+    ? `${first.text} does not show the order of day and month, so runs with ambiguous dates will be quarantined`
+    : `${first.text} is ambiguous, so runs with such dates are quarantined`;
+  return `${problem}. Write one of these under parse: ${lines.join(' or ')}`;
 }
+
+const NO_DATE: OpenDate = { text: '', formats: [], isSameDay: false };
 
 export const isDate = (text: string): boolean => readIso(text) !== undefined || dateCandidates(text).length > 0;
 /** `30:25:37` is a duration. */

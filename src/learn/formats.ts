@@ -10,6 +10,7 @@ import { linesOf, openSheets, type Sheet } from '../parse/formats/workbook.js';
 import { isBlank, type Line } from '../parse/lines.js';
 import { readFile } from '../parse/parse.js';
 import type { OpenFile } from '../parse/source.js';
+import { plural } from '../text.js';
 import { findDates, isDate, settleDates } from './dates.js';
 import { mapTables, type TableMapping } from './describe.js';
 import type { FinderMapping } from './facts.js';
@@ -232,8 +233,8 @@ function recordColumns(type: string, tree: Records['tree']): TableMapping {
   return columns.size === 0 ? {} : { columns: Object.fromEntries(columns) };
 }
 
-/** Charts and explanations come after the data. */
-const MAX_SHEETS = 8;
+/** Each sheet takes as long as a file. */
+const MAX_SHEETS = 30;
 
 async function measureSheets(sheets: readonly Sheet[], file: MeasureContext): Promise<Measured> {
   const measured: Measured[] = [];
@@ -250,8 +251,13 @@ async function measureSheets(sheets: readonly Sheet[], file: MeasureContext): Pr
   }
   const [first, ...others] = measured;
   if (!first) throw firstError ?? file.refuse('the workbook is empty');
-  return others.reduce(join, first);
+  const all = others.reduce(join, first);
+  const left = sheets.slice(MAX_SHEETS).map(({ name }) => JSON.stringify(name));
+  return left.length === 0 ? all : { ...all, doubts: [...all.doubts, sheetDoubt(left)] };
 }
+
+const sheetDoubt = ([first = '', ...others]: readonly string[]): string =>
+  `learn looks at the first ${MAX_SHEETS} sheets. Not in this mapping: ${first}${others.length === 0 ? '' : ` and ${plural(others.length, 'further sheet')}`}. If they have readings, add a table for each: { sheet: ${first}, header: … }`;
 
 /** The first sheet needs no key. */
 type SheetKey = { readonly sheet?: string };

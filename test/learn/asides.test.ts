@@ -105,3 +105,10 @@ describe('facts beside readings', () => {
     expect(meta(await read(text(groups)))).toEqual({});
   });
 });
+
+test('properties of columns do not get the units of the readings', async () => {
+  const rows = '0,21.5,22.5\n5,21.6,22.6\n10,21.7,22.7\n';
+  const record = await read(`Time (s),T1 (°C),T2 (°C)\nSerial number,8451,8452\n${rows}`);
+  expect(columns(record)).toEqual(['Time [s]', 'T1 [°C]', 'T2 [°C]']);
+  expect(columns(record, 1)).toEqual(['Time (s)', 'T1 (°C)', 'T2 (°C)']);
+});

@@ -4,7 +4,7 @@ import { withDefaults } from '../../src/config/vocabulary.js';
 import { measureFile } from '../../src/learn/formats.js';
 import { openFile } from '../../src/parse/source.js';
 import { dateCandidates } from '../../src/parse/values/date-candidates.js';
-import { meta, read } from '../support/reading.js';
+import { measured, meta, read } from '../support/reading.js';
 
 const XY = 'x,y,z\n400,0.043,1\n401,0.044,2\n402,0.045,3\n';
 
@@ -91,6 +91,13 @@ test('columns with different orders do not get a format that misreads one of the
   expect(format).toBeUndefined();
   const record = await read(text);
   expect(record.tables[0]?.rows[1]?.map(({ value }) => value)).toEqual(['03/04/2026', '03/05/2026', 2]);
+});
+
+test('a day and the same day with its time are one question', async () => {
+  const { doubts } = await measured(`Date: 03/04/2026\nTime: 10:15\nSample: S1\n\n${XY}`);
+  expect(doubts).toEqual([
+    '03/04/2026 10:15 is ambiguous, so runs with such dates are quarantined. Write one of these under parse: dates: { format: ["dd/MM/yyyy","dd/MM/yyyy HH:mm"] } or dates: { format: ["MM/dd/yyyy","MM/dd/yyyy HH:mm"] }',
+  ]);
 });
 
 describe('the date of the run', () => {

@@ -1,3 +1,4 @@
+import { utils, write } from '@e965/xlsx';
 import { describe, expect, test } from 'vitest';
 import { type ParseMapping, readingSchema } from '../../src/config/vocabulary.js';
 import { byWords } from '../../src/learn/unnamed.js';
@@ -313,4 +314,25 @@ test('the decimal comma of a plate is measured', async () => {
 test('comment marks can follow a title', async () => {
   const record = await read('Raw data\n# Sample: S1\n# Lamp: D2\n# Mode: scan\nx,y,z\n1,0.5,3\n2,0.6,4\n3,0.7,5\n');
   expect(meta(record)).toEqual({ heading: 'Raw data', Sample: 'S1', Lamp: 'D2', Mode: 'scan' });
+});
+
+test.each([
+  [9, []],
+  [31, [/^learn looks at the first 30 sheets\. Not in this mapping: "S31"\. /]],
+  [40, [/Not in this mapping: "S31" and 9 further sheets\. If they have readings, .*sheet: "S31"/]],
+])('the doubts say which of %d sheets were left out', async (count, expected) => {
+  const book = utils.book_new();
+  for (let n = 1; n <= count; n++)
+    utils.book_append_sheet(
+      book,
+      utils.aoa_to_sheet([
+        ['x', 'y', 'z'],
+        [n, 2, 3],
+        [4, 5, 6],
+      ]),
+      `S${n}`,
+    );
+  const { doubts, mapping } = await measure(write(book, { type: 'buffer', bookType: 'xlsx' }) as Uint8Array);
+  expect(Object.keys(mapping.tables ?? {})).toHaveLength(Math.min(count, 30));
+  expect(doubts).toEqual(expected.map((pattern) => expect.stringMatching(pattern)));
 });

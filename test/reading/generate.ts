@@ -9,7 +9,7 @@ import { type Random, seeded } from '../support/random.js';
 /** A value of a fact or cell: null if the file marks it as missing. */
 export type Truth = string | number | null;
 
-interface TrueFact {
+export interface TrueFact {
   readonly name: string;
   /** As written, with its unit. */
   readonly text: string;
@@ -51,9 +51,9 @@ const ENCODINGS = ['utf8', 'utf8', 'utf8 bom', 'utf16le', 'windows-1252'] as con
 const NEWLINES = ['\n', '\n', '\r\n', '\r\n', '\r'] as const;
 const MISSING = ['N/A', 'OVRFLW', 'NaN'] as const;
 
-const pick = <T>({ below }: Random, list: readonly T[]): T => list[below(list.length)] as T;
+export const pick = <T>({ below }: Random, list: readonly T[]): T => list[below(list.length)] as T;
 
-const some = <T>(random: Random, list: readonly T[], count: number): T[] => {
+export const some = <T>(random: Random, list: readonly T[], count: number): T[] => {
   const left = [...list];
   return Array.from({ length: Math.min(count, list.length) }, () => left.splice(random.below(left.length), 1)[0] as T);
 };
@@ -101,7 +101,7 @@ const AXES: readonly (readonly [string, string])[] = [
 const DATE_NAMES = ['Date', 'Run date', 'Acquired', 'Measured on', 'Date of measurement', 'Start time'];
 const OTHER_DATES = ['Last calibration', 'Method modified', 'Expiry date', 'Calibration valid until'];
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
-const two = (n: number): string => String(n).padStart(2, '0');
+export const two = (n: number): string => String(n).padStart(2, '0');
 
 type WriteDate = (y: number, m: number, d: number) => string;
 /** Those that can be read in one way only, whatever the day. */
