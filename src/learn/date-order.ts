@@ -25,6 +25,8 @@ export interface DateEvidence {
 
 /** A date that several formats fit. */
 export interface OpenDate {
+  /** Of the fact or column. */
+  readonly name: string;
   readonly text: string;
   readonly formats: readonly string[];
   /** Whether all of them read it as the same day: `10/10/2026`. */
@@ -74,9 +76,9 @@ export function findDateFormats(pools: readonly DatePool[], evidence: DateEviden
     sure: [...(hasIso ? ['iso'] : []), ...[...sure].filter((format) => !clashing.has(format))],
     /** Formats of single pools: elsewhere in the file they would read dates wrongly. */
     clashing,
-    open: open.map(({ texts, left }): OpenDate => {
+    open: open.map(({ name, texts, left }): OpenDate => {
       const isSameDay = left.every(({ isos }) => isos.every((iso, n) => dayOf(iso) === dayOf(left[0]?.isos[n] ?? '')));
-      return { text: texts[0] ?? '', formats: left.map(({ format }) => format), isSameDay };
+      return { name, text: texts[0] ?? '', formats: left.map(({ format }) => format), isSameDay };
     }),
   };
 }

@@ -42,6 +42,9 @@ export function settleDates(found: FoundDates, source: Pick<Source, 'name' | 'pa
   // An ambiguous print date must not quarantine the file.
   const isUnusable = isOpen(found.inLine?.text) && !found.inLine?.isOfRun;
   const inLine = isUnusable ? undefined : found.inLine;
+  // Another date that is ambiguous stays a text, which quarantines nothing.
+  const isUsed = ({ name, text }: OpenDate) =>
+    found.fact?.includes(name) || found.firstRow?.column === name || text === inLine?.text;
   const hasDate = found.fact !== undefined || found.firstRow !== undefined || isDated;
   const elsewhere = hasDate ? undefined : inLine ? { ...inLine, formats: [] } : findNameDate(source.name);
   const formats = [...sure, ...(elsewhere?.formats ?? [])];
@@ -53,7 +56,7 @@ export function settleDates(found: FoundDates, source: Pick<Source, 'name' | 'pa
     },
     firstRow: isDated ? undefined : found.firstRow,
     doubts: [
-      ...groupByOrder(open).map((dates) => dateDoubt(dates, formats)),
+      ...groupByOrder(open.filter(isUsed)).map((dates) => dateDoubt(dates, formats)),
       ...(clashing.size > 0
         ? [
             `the file writes dates in several orders: ${[...clashing].join(', ')}. Give each column its own format: columns: { NAME: { from: NAME, format: … } }`,
@@ -88,7 +91,7 @@ function dateDoubt(dates: readonly OpenDate[], sure: readonly string[]): string 
   return `${problem}. Write one of these under parse: ${lines.join(' or ')}`;
 }
 
-const NO_DATE: OpenDate = { text: '', formats: [], isSameDay: false };
+const NO_DATE: OpenDate = { name: '', text: '', formats: [], isSameDay: false };
 
 export const isDate = (text: string): boolean => readIso(text) !== undefined || dateCandidates(text).length > 0;
 /** `30:25:37` is a duration. */

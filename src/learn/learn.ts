@@ -103,10 +103,11 @@ function checkSamples(instrument: Instrument, { read, doubts }: Choice<Identifie
   });
 }
 
-const withNames = (warning: string): string =>
-  /without a name in the file/.test(warning)
-    ? `${warning}. To name them, add to the table: columns: { NAME: 1 }`
-    : warning;
+/** With the line that names a column. */
+function withNames(warning: string): string {
+  const [, column] = /without a name in the file: column (\d+)/.exec(warning) ?? [];
+  return column === undefined ? warning : `${warning}. To name them, add to the table: columns: { NAME: ${column}, … }`;
+}
 
 /** Keys of tables and finders that hold a line. */
 const LINE_KEYS = ['header', 'after', 'until', 'skip', 'line'] as const;

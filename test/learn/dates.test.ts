@@ -100,6 +100,11 @@ test('a day and the same day with its time are one question', async () => {
   ]);
 });
 
+test('an ambiguous date that is not that of the run is no question', async () => {
+  const { doubts } = await measured(`Acquired: 2026-01-05\nExported: 03/04/2026\nSample: S1\n\n${XY}`);
+  expect(doubts).toEqual([]);
+});
+
 describe('the date of the run', () => {
   test.each([
     ['not the export', 'Exported: 2026-02-01\nAcquired: 2026-01-05\n', '2026-01-05'],
