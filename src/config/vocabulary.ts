@@ -131,10 +131,11 @@ const finderSchema = z
         'What separates name and value: ":", " = ", tab. Also cell (cells alternate between name and value) and nextLine.',
       ),
     value: z
-      .int()
-      .min(1)
+      .union([z.int().min(1), z.literal('each')], { error: 'expected the number of a piece, or each' })
       .optional()
-      .describe('Which piece is the value, counted from 1. Default: everything after the first separator.'),
+      .describe(
+        'Which piece is the value, counted from 1, or each: every piece is a value, and a unit belongs to the number before it. Default: everything after the first separator.',
+      ),
     unit: z.int().min(1).optional().describe('Which piece is the unit, counted from 1. Default: none.'),
     in: z
       .enum(['lines', 'cells', 'name', 'path'])

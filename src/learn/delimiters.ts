@@ -2,8 +2,8 @@ import type { SplitWord } from '../config/grammar.js';
 import { chooseDelimiter, compileSplit, lineFormat, splitAll, splitLine } from '../parse/cells.js';
 import { isBlank, isRule, type Line, type TimeSlice } from '../parse/lines.js';
 import { countColumns } from './header.js';
-import { isMeasure, kindsOf, mergeKinds } from './kinds.js';
-import { type FoundRows, type FoundTable, findLayout, type Layout, type LongRow } from './layout.js';
+import { isMeasure, isWord, kindsOf, mergeKinds } from './kinds.js';
+import { type FoundRows, type FoundTable, findLayout, type Layout, type LongRow, withoutNames } from './layout.js';
 
 /** Which delimiter splits a file, judged by the tables that it yields. */
 
@@ -58,6 +58,15 @@ async function separateByPosition(split: Split, slice: TimeSlice): Promise<Split
   let { long } = layout;
   const tables: FoundTable[] = [];
   for (const table of layout.tables) {
+    if (table.kind === 'rows' && isBlanks(table.delimiter ?? delimiter) && hasWordsAbove(table, lines)) {
+      const stacked = stackNames(table, lines);
+      if (stacked) lines = lines.map((line, n) => (isOutside(n, [stacked.table]) ? line : (stacked.lines[n] ?? line)));
+      const names = lines.slice(table.from - 1, table.from + 1);
+      tables.push(
+        stacked?.table ?? withoutNames({ ...table, from: table.from - 1, header: { ...table.header, names } }),
+      );
+      continue;
+    }
     const shifted = isBlanks(table.delimiter ?? delimiter) ? findShifted(table, lines) : undefined;
     const at = shifted && positionsOf(table, lines);
     const format = lineFormat(at && { at }, 'none');
@@ -71,6 +80,28 @@ async function separateByPosition(split: Split, slice: TimeSlice): Promise<Split
     else tables.push(table);
   }
   return { delimiter, lines, layout: { ...layout, tables, long } };
+}
+
+/** Parts of names: several words with gaps between them, directly above the names. */
+function hasWordsAbove({ header, from }: FoundRows, lines: readonly Line[]): boolean {
+  const above = lines[from - 1];
+  const words = above?.text.trim().split(/ {2,}/) ?? [];
+  return header.names.length === 1 && words.length > 2 && words.every((word) => isWord(word) && !/[:=]/.test(word));
+}
+
+/** The table with these parts of names, if they stand above columns. */
+function stackNames(table: FoundRows, lines: readonly Line[]): { table: FoundRows; lines: Line[] } | undefined {
+  const { header } = table;
+  const whole = { ...table, from: table.from - 1 };
+  const at = positionsOf(whole, lines);
+  if (!at) return undefined;
+  const format = lineFormat({ at }, 'none');
+  const split = lines.map((line, n) => (isOutside(n, [whole]) ? line : splitLine(line, format)));
+  const names = split.slice(whole.from, whole.from + 2);
+  return {
+    table: { ...whole, delimiter: { at }, header: { ...header, from: whole.from, rows: 2, names } },
+    lines: split,
+  };
 }
 
 /** The delimiter, if it is a fixed text. */
@@ -99,12 +130,6 @@ function findShifted(table: FoundTable, lines: readonly Line[]): LongRow | undef
 /** Whether names contain blanks, such as `% max.` above one column: then names cannot be assigned to columns. */
 const hasTooManyNames = ({ header, body }: FoundRows): boolean =>
   header.names.some(({ cells }) => cells.length > body.kinds.length);
-
-const withoutNames = (table: FoundRows): FoundRows => ({
-  ...table,
-  from: table.body.from,
-  header: { from: table.body.from, rows: 0, units: 'inHeader', names: [], skip: [], properties: [] },
-});
 
 /**
  * The middles of the gaps between columns, from 1, if they separate as many columns as the header names, or as the rows

@@ -121,6 +121,7 @@ function describeRows(group: Group<FoundRows>, file: DescribedFile): TableMappin
     ...(header.units === 'inHeader' ? unitColumn(first, file.lines) : { units: header.units }),
     ...(until !== undefined && { until }),
     ...unpivotWells(first),
+    ...(first.isTransposed && { columns: { quantity: 1 } }),
   };
   if (group.parts.length > 1) {
     const titles = group.titles.map((title) => (title ? file.raw(title) : ''));
@@ -131,7 +132,9 @@ function describeRows(group: Group<FoundRows>, file: DescribedFile): TableMappin
   const hasRules = file.lines.slice(first.from, last.to).some(isRule);
   const skip = [...header.skip.map((line) => skipLine(line, file)), ...(hasRules ? [RULES] : [])];
   return {
-    ...(header.rows === 0 ? describeStart(body.from, file) : describeHeader(group, file)),
+    ...(header.rows === 0
+      ? describeStart(first.isNameless ? first.from : body.from, file)
+      : describeHeader(group, file)),
     ...common,
     ...(skip.length > 0 && { skip: skip.length === 1 && skip[0] !== undefined ? skip[0] : skip }),
   };
@@ -312,7 +315,7 @@ function titlePattern(titles: readonly string[], group: string): string | undefi
   if (skeletons.size === 1 && texts.length > 1) return `/${begin}(?<${group}>${[...skeletons][0]})\\s*$/`;
   const start = commonStart(texts);
   if (texts.length > 1 && start.replace(/\W/g, '').length >= 4)
-    return `/${begin}${escapeRegex(start)}(?<${group}>.+?)\\s*$/`;
+    return `/${begin}${escapeRegex(start)}(?<${group}>.+?)${titles.some((title) => title.includes('"')) ? '["\\s]' : '\\s'}*$/`;
   return texts.length <= 12 ? `/${begin}(?<${group}>${texts.map(escapeRegex).join('|')})\\s*$/` : undefined;
 }
 

@@ -5,6 +5,7 @@ import { createPairReader } from '../parse/extract/facts.js';
 import { isBlank, isRule, type Line } from '../parse/lines.js';
 import { dateCandidates } from '../parse/values/date-candidates.js';
 import { bareUnit, isUnit } from '../parse/values/unit.js';
+import { kindOf } from './kinds.js';
 
 /** How the facts outside tables are found: pairs of name and value, and lines that say something without a name. */
 
@@ -61,7 +62,7 @@ export function findPairs(lines: readonly Line[], delimiter: string | undefined)
     chosen.push(best.candidate);
     for (const line of filled) if (holdsPairs(best.candidate.readLine(line))) read.add(line);
   }
-  const single = findSingleLines(seen, read, candidates, chosen);
+  const single = findSingleLines(seen, read, candidates, chosen, delimiter);
   for (const { line } of single) read.add(line);
   return {
     // The first finder of a fact decides its value.
@@ -124,14 +125,36 @@ function judge(
 ): Judgement {
   const name = cleanName(written);
   const sign = finder.delimiter === undefined ? undefined : compileSplit(delimiter ?? 'tab').text;
-  if (!isName(name) || isCut(name, text, line) || (sign !== undefined && name.includes(sign))) return 'junk';
+  if (
+    !isName(name) ||
+    kindOf(name) === 'date' ||
+    isCut(name, text, line) ||
+    (sign !== undefined && name.includes(sign))
+  )
+    return 'junk';
   if (!/[\p{L}\p{N}]/u.test(text)) return 'empty';
   // The rest of another pair, another name, or a row.
   if (/^[:=,;|]|[,;]$|^[-\d.]+:\s|\t.*\t.*\t/.test(text) || /^[\p{L}\p{N} .#/()-]+[:=]$/u.test(text)) return 'junk';
   if (finder.separator === 'cell' && !isMarked(written, text, line, finder.delimiter === undefined)) return 'junk';
   if (sign === undefined && finder.separator === delimiter && hasGap(text, delimiter)) return 'junk';
+  if (areJoined(name, text, line, finder, delimiter)) return 'junk';
   if (GLUED.test(text) || (BESIDE.test(text) && !WITH_UNIT.test(text))) return 'junk';
   return ANOTHER_PAIR.test(text) ? 'crowded' : 'good';
+}
+
+/** Several cells that were joined to one value: neither a list of values nor a text with commas. */
+function areJoined(
+  name: string,
+  text: string,
+  line: Line,
+  { in: where, separator, value, delimiter: own }: FinderMapping,
+  delimiter = 'tab',
+): boolean {
+  const sign = compileSplit(delimiter).text;
+  if (sign === undefined || where === 'cells' || separator === 'cell' || value !== undefined || own !== undefined)
+    return false;
+  const isAfterCell = line.cells[0] !== undefined && cleanName(line.cells[0]) === name;
+  return isAfterCell && text.includes(sign) && !isRunningText(line) && !line.cells.includes(text);
 }
 
 /** An empty cell among the cells of a value. */
@@ -145,7 +168,7 @@ const isName = (name: string): boolean =>
   name.length <= 60 &&
   /\p{L}/u.test(name) &&
   !/[:=]\s*[^\s:=]|[\t"|<>]|\.\.$/.test(name.replace(/ = [-\d.]+$/, '')) &&
-  !/^[\d.,;-]+\s|^(?:\S\s){2,}\S$/.test(name) &&
+  !/^[\d.,;-]+\s|^(?:\S\s){2,}\S$|^(?:\S+\s+){8}\S/.test(name) &&
   (hasPairedBrackets(name) || hasPairedBrackets(name.replace(/^\[/, '')));
 
 const hasPairedBrackets = (text: string): boolean => count(text, /[([]/g) === count(text, /[)\]]/g);
@@ -155,6 +178,8 @@ const count = (text: string, pattern: RegExp): number => text.match(pattern)?.le
 /** A date is no pair. `12:30` is a time of day, `C:\Data` a path and `http://…` an address. */
 function isCut(name: string, text: string, { text: line }: Line): boolean {
   if (/^[\\/]/.test(text) && /(?:^|\W)(?:[A-Za-z]|https?|ftp|file)$/.test(name)) return true;
+  // `at 20,0 °C`
+  if (/ \d+$/.test(name) && /^\d/.test(text) && line.includes(`${name},${text.slice(0, 1)}`)) return true;
   if (/\d$/.test(name) && /^\d\d/.test(text) && line.includes(`${name.slice(-20)}:${text.slice(0, 2)}`)) return true;
   return /\d/.test(name) && line.length < 60 && dateCandidates(line.trim()).length > 0;
 }
@@ -164,7 +189,7 @@ const ANOTHER_PAIR = /(?:^|[\s,;/|])\p{L}[\p{L} .]{1,30}[:=]\s*[^\s\\/]/u;
 /** The next name directly after a value that fills its place: `114pktFilename: 114.raw`. */
 const GLUED = /[\p{Ll}\p{N}]\p{Lu}[\p{L} .]{1,60}:(?![\\/])/u;
 /** What follows a wide gap within a value stands beside it, other than a unit: another name and its value, or a remark. */
-const BESIDE = / {3}\p{L}| {2}\p{L}[\p{L} .]{0,60}(?:[:=]|\d)|\p{L}{2}[:=] {2,}\S/u;
+const BESIDE = / {3}\p{L}| {2}\p{L}(?:[\p{L} .]{0,60}[:=]|[\p{L} .]{1,60}\d)|\p{L}{2}[:=] {2,}\S/u;
 const WITH_UNIT = /^[-+\d.,eE]+\s+\S+$/;
 
 /** Alternating cells are pairs if signs mark the names, or if there is only one pair, or if the values are numbers. */
@@ -325,13 +350,15 @@ function findSingleLines(
   read: ReadonlySet<Line>,
   candidates: readonly Measured[],
   chosen: readonly Measured[],
+  delimiter: string | undefined,
 ) {
   const cells = candidates.filter(({ signs }) => signs.length === 0);
+  const isPlainText = delimiter === undefined || compileSplit(delimiter).text === undefined;
   const found: { line: Line; finder: FinderMapping }[] = [];
   for (const line of lines) {
     const isRead = read.has(line);
     // Words with a number are no pair, but they end the value before them.
-    const isBeside = /^[^:=]*[:=](?![^:=]*[:=] ).* {2}\p{L}[\p{L} .]{0,60}\d/u.test(line.text);
+    const isBeside = /^[^:=]*[:=](?![^:=]*[:=] ).* {2}\p{L}[\p{L} .]{1,60}\d/u.test(line.text);
     const best = cells
       .filter(({ readings }) => {
         const { good, crowded, junk, hasLost } = readings.get(line) ?? NO_PAIRS;
@@ -340,21 +367,56 @@ function findSingleLines(
       })
       .sort((a, b) => a.cost - b.cost)[0];
     const isCrowded = chosen.some(({ readings }) => (readings.get(line)?.crowded ?? 0) > 0);
-    if (best && (!isRead || isCrowded)) found.push({ line, finder: { line: line.number, ...best.finder } });
+    const beside = isPlainText ? undefined : pairsBeside(line);
+    if (beside) found.push({ line, finder: { line: line.number, ...beside } });
+    else if (best && (!isRead || isCrowded)) found.push({ line, finder: { line: line.number, ...best.finder } });
   }
   return found.slice(0, MAX_SINGLE_LINES);
 }
 
-/** Which cell holds the value, if a type precedes it or a unit follows it. */
+const MAX_CELLS = 20;
+
+/** Name, value, name, value: `Batch;B-12;Operator;Ada`. Also after a word: `Constants;Time;4;Oxygen;21`. */
+function pairsBeside({ cells }: Line): FinderMapping | undefined {
+  const end = cells.findLastIndex((cell) => cell !== '') + 1;
+  const filled = cells.slice(0, end);
+  if (end < 4 || end > MAX_CELLS || filled.includes('')) return undefined;
+  const start = end % 2;
+  const names = filled.filter((_, n) => n >= start && (n - start) % 2 === 0);
+  const values = filled.filter((_, n) => n >= start && (n - start) % 2 === 1);
+  const areNames = names.every((name) => /^\p{L}[\p{L} _.:/-]*$/u.test(name)) && new Set(names).size === names.length;
+  const hasDigit = (value: string) => /\d/.test(value);
+  const areLong = names.every((name) => /\p{L}{3}/u.test(name));
+  // Other words are a list of values. After a word, one of them would be a name without a value.
+  const areValues = values.every(hasDigit) || (areLong && values.some(hasDigit) && !values.every(isUnitLike));
+  if (!areNames || !areValues || (start === 1 && values.length < 2)) return undefined;
+  if (start === 0) return { separator: 'cell' };
+  const prefix = cleanName(filled[0] ?? '');
+  return { cells: Object.fromEntries(names.map((name, n) => [`${prefix} ${cleanName(name)}`, 2 * n + 3])) };
+}
+
+/** Which cell holds the value, if a type precedes it or a unit follows it. Cells are not joined unless they are text. */
 function describePieces(lines: readonly Line[]): Pick<FinderMapping, 'value' | 'unit'> {
-  const long = lines.filter(({ cells }) => cells.filter((cell) => cell !== '').length >= 3);
+  const filled = (line: Line) => line.cells.filter((cell) => cell !== '').length;
+  const long = lines.filter((line) => filled(line) >= 3 && !isRunningText(line));
+  if (long.length === 0) return {};
   const units = long.filter(({ cells }) => isUnit(bareUnit(cells[2]) ?? '')).length;
-  if (long.length > 0 && units === long.length) return { value: 2, unit: 3 };
-  if (long.length < 2 || long.length * 3 < lines.length) return {};
-  if (units * 2 > long.length) return { value: 2, unit: 3 };
+  const areUnits = long.every((line) => filled(line) === 3 && isUnitLike(line.cells[2] ?? ''));
+  if (areUnits && units * 2 > long.length) return { value: 2, unit: 3 };
   // A table stands beside the facts.
   if (long.every(({ cells }) => cells[2] === '')) return { value: 2 };
   const types = new Set(long.map(({ cells }) => cells[1]));
   const areTypes = [...types].every((type) => /^[A-Z]\w*$/.test(type ?? ''));
-  return areTypes && types.size * 2 <= long.length ? { value: 3 } : {};
+  const isMost = long.length > 1 && long.length * 3 >= lines.length;
+  return areTypes && isMost && types.size * 2 <= long.length ? { value: 3 } : { value: 'each' };
 }
+
+/** A text with commas: a blank follows each of them. */
+const isRunningText = ({ text, cells: [, ...values] }: Line): boolean => {
+  const commas = count(text, /,/g);
+  return commas > 1 && count(text, /, /g) >= commas - 1 && values.some((value) => /\p{L}{2}/u.test(value));
+};
+
+/** A known unit, or a ratio of two symbols such as `µm/pt`. */
+const isUnitLike = (text: string): boolean =>
+  isUnit(bareUnit(text) ?? '') || (/^[^\s\d/]{1,6}\/[^\s\d/]{1,6}$/.test(text) && !/^n\/a$/i.test(text));

@@ -1,6 +1,6 @@
 import { isBlank, isRule, type Line } from '../parse/lines.js';
 import { bareUnit, isUnit, unitAfterSlash, unitInName } from '../parse/values/unit.js';
-import { type CellKind, isMeasure, isWord, kindOf, kindsOf } from './kinds.js';
+import { areSamples, type CellKind, isMeasure, isSubject, isWord, kindOf, kindsOf } from './kinds.js';
 
 /** The lines above rows: names, units, and what else describes the columns. */
 
@@ -40,6 +40,8 @@ export function findHeader(lines: readonly Line[], body: Body, top: number): Hea
   }
   const described = findPropertyHeader(lines, body, top);
   if (described) return described;
+  const stacked = findStackedHeader(lines, body, top);
+  if (stacked) return stacked;
   const [nearest, ...others] = namesAbove(lines, body, top);
   if (nearest === undefined) return findDistantHeader(lines, body, top);
   const split = others[0] === undefined ? findSplitHeader(lines, nearest, body, top) : undefined;
@@ -65,6 +67,30 @@ function findSplitHeader(lines: readonly Line[], units: number, body: Body, top:
   if (!names || !words || units - 2 < top || !isUnitRow(lines[units])) return undefined;
   if (!isNames(names, body.kinds.length, 0.75) || !isNames(words, body.kinds.length, 0)) return undefined;
   return { from: units - 2, rows: 1, units: 'nextRow', names: [names], skip: [words], properties: [] };
+}
+
+/**
+ * Two lines of which each has names that the other lacks: `,,Li,Pb` above `Sample,Label,,`. Or names of groups above
+ * names that are the same in each group: `UV,,Conductivity,` above `mL,AU,mL,mS`.
+ */
+function findStackedHeader(lines: readonly Line[], body: Body, top: number): Header | undefined {
+  const [upper, lower] = [lines[body.from - 2], lines[body.from - 1]];
+  if (!upper || !lower || body.from - 2 < top || body.kinds.length < 3) return undefined;
+  const isAligned = ({ cells }: Line) => cells.length === body.kinds.length;
+  if (![upper, lower].every((line) => isAligned(line) && isNames(line, 0, 0) && !hasFacts(line))) return undefined;
+  const [above, below] = [upper.cells, lower.cells].map((cells) => cells.map((cell) => cell !== ''));
+  const columns = body.kinds.flatMap((kind, n) => (kind === 'any' ? [] : [n]));
+  const isDivided = columns.every((n) => above?.[n] !== below?.[n]);
+  const starts = columns.filter((n) => above?.[n]);
+  const areGroups =
+    columns.every((n) => below?.[n]) &&
+    starts.every((n) => above?.[n + 1] !== true) &&
+    new Set(starts.map((n) => lower.cells[n])).size === 1;
+  if (!isDivided && !areGroups) return undefined;
+  return {
+    ...{ from: body.from - 2, rows: 2, units: unitsOf(lower, body), names: [upper, lower] },
+    ...{ skip: [], properties: [] },
+  };
 }
 
 /**
@@ -184,6 +210,7 @@ export function isAxis(line: Line, { from, to, kinds }: Body, lines: readonly Li
   if (!words.every(isWord)) return false;
   // A word in a column of numbers is its name. Without one, the axis counts the columns, or differs from all rows.
   if (axis.length < inNumbers.length) return true;
+  if (isSubject(cells[0] ?? '') && areSamples(cells.slice(1))) return true;
   const at = lines.indexOf(line);
   const above = lines[at - 1];
   if (axis.every((number, n) => number === n + 1) && (!above || isBlank(above))) return true;

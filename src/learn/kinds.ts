@@ -1,6 +1,7 @@
 import type { Line } from '../parse/lines.js';
 import { readIso } from '../parse/values/date.js';
 import { dateCandidates } from '../parse/values/date-candidates.js';
+import { unitInName } from '../parse/values/unit.js';
 import { createNumberReader, readQuantity } from '../parse/values/value.js';
 
 /** What the cells of a line look like: numbers, dates or words. */
@@ -17,7 +18,8 @@ const NO_VALUE = new Set([
 
 const numbers = createNumberReader({ decimal: undefined, thousands: undefined });
 
-export const isNoValue = (text: string): boolean => NO_VALUE.has(text.toLowerCase());
+/** Also dashes of any number. */
+export const isNoValue = (text: string): boolean => NO_VALUE.has(text.toLowerCase()) || /^-{4,}$/.test(text);
 
 export const looksNumeric = (text: string): boolean => numbers.read(text) !== undefined || numbers.isAmbiguous(text);
 
@@ -26,7 +28,7 @@ export function kindOf(text: string): CellKind {
   if (looksNumeric(text)) return 'number';
   if (text === '' || isNoValue(text)) return 'any';
   if (!DIGIT.test(text)) return 'text';
-  if (CENSORED.test(text)) return 'any';
+  if (CENSORED.test(text) || GROUPED.test(text)) return 'any';
   if (readQuantity(text, numbers)) return 'number';
   // `007` and very long numbers occur among numbers and among words.
   if (DIGITS.test(text)) return 'any';
@@ -42,6 +44,8 @@ export const isWord = (cell: string): boolean => {
 const DIGIT = /\d/;
 const DIGITS = /^\d+$/;
 const CENSORED = /^[<>≤≥]=?\s*\d/;
+/** `12 331 cps`: whether a blank separates thousands is not known yet. */
+const GROUPED = /^[-+]?\d{1,3}(?:[ \u00a0']\d{3})+(?:[.,]\d+)?(?: \S{1,8})?$/;
 const CLOCK = /^\d{1,3}:\d\d(?::\d\d(?:[.,]\d+)?)?(?: ?[AP]M)?$/i;
 
 const knownKinds = new WeakMap<Line, CellKind[]>();
@@ -75,3 +79,23 @@ export const isSimilarWidth = (a: number, b: number): boolean =>
   Math.abs(a - b) <= 2 && Math.min(a, b) * 2 > Math.max(a, b);
 
 export const isMeasure = (kind: CellKind | undefined): boolean => kind === 'number' || kind === 'date';
+
+/** What the first name of a column can say: the rows or columns are samples, or quantities. */
+const SUBJECT =
+  /^(?:samples?|specimens?|proben?|[ée]chantillons?|muestras?|campion[ei]|runs?|replicates?|measurements?|messung|tests?|positions?|vials?|tubes?|cells?|wells?|injections?|scans?|cycles?|peaks?|compounds?|components?|analytes?|elements?|parameters?|quantit(?:y|ies)|propert(?:y|ies)|variables?|channels?|labels?|groups?|species|names?|keys?|items?|settings?|id|no|nr)(?:[ _.]*(?:id|code|name|no|nr|number|#))*[.:]?$|^#$/i;
+
+export const isSubject = (name: string): boolean => SUBJECT.test(name);
+
+/** `S1`, `S2`, `S3` or 1, 2, 3. */
+export function areSamples(cells: readonly string[]): boolean {
+  const [first = ''] = cells;
+  const word = first.replace(/\d+$/, '');
+  const start = Number(first.slice(word.length));
+  return cells.length > 1 && cells.every((cell, n) => cell === `${word}${start + n}`);
+}
+
+/** What instruments measure and compute, as a name. */
+const QUANTITY =
+  /^(?:abs|absorbance|conc|concentration|area|height|width|weight|mass|volume|vol|values?|results?|mean|average|median|sd|stdev|cv|rsd|min|max|low|high|lower|upper|limit|temp|temperature|time|rt|ret|retention|pressure|signal|intensity|od|ph|ratio|amount|units?|counts?|dilution|factor|recovery|response|slope|intercept|error|tolerance|target|nominal|actual|measured|expected|deviation|yield|purity|viability|density|viscosity|wavelength|absorbanz|konzentration|fl[äa]che|h[öo]he|gewicht|masse|wert|ergebnis|einheit|mittelwert|temperatur|zeit|druck)(?:$|[^\p{L}])/iu;
+
+export const isQuantity = (name: string): boolean => QUANTITY.test(name) || unitInName(name) !== undefined;

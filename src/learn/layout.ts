@@ -1,8 +1,9 @@
 import type { SplitWord } from '../config/grammar.js';
 import type { ParseMapping } from '../config/vocabulary.js';
-import { isBlank, isEmpty, type Line, type TimeSlice } from '../parse/lines.js';
+import { isBlank, type Line, type TimeSlice } from '../parse/lines.js';
 import { type Aside, isStatistic } from './aside.js';
 import { type FoundBeside, findBeside } from './beside.js';
+import { findNamedLists, findPlates, findTransposed, type PlateRange } from './grids.js';
 import {
   areNumericNames,
   type Body,
@@ -14,7 +15,7 @@ import {
   PLAIN_NUMBER,
   type Range,
 } from './header.js';
-import { isMeasure, isSimilarWidth, kindsOf, mergeKinds } from './kinds.js';
+import { areSamples, isMeasure, isQuantity, isSimilarWidth, isSubject, kindsOf, mergeKinds } from './kinds.js';
 import { type FoundLevels, findLevels } from './levels.js';
 
 /** Where the tables of a file are: which lines are rows, which are headers, which are plates. */
@@ -33,6 +34,10 @@ export interface FoundRows extends Found {
   readonly body: Body;
   readonly header: Header;
   readonly asides?: readonly Aside[];
+  /** Whether there is a column for each sample: the first one has the names of the quantities. */
+  readonly isTransposed?: boolean;
+  /** Whether the columns have no names, because the lines in `header.skip` have names for more or fewer columns. */
+  readonly isNameless?: boolean;
   /** Of rows within rows and rows beside facts: the mapping that finds them. */
   readonly described?: {
     readonly name: string;
@@ -41,11 +46,9 @@ export interface FoundRows extends Found {
   };
 }
 
-/** A plate as printed: the line with 1, 2, 3 …, and the rows below it. */
-export interface FoundPlate extends Found {
+/** A plate as printed. */
+export interface FoundPlate extends Found, PlateRange {
   readonly kind: 'plate';
-  /** Whether empty lines separate the readings within it. */
-  readonly hasGaps: boolean;
 }
 
 /** Each further table takes another search of the lines around it. */
@@ -60,27 +63,38 @@ const MAX_TRIES = 8;
 export async function findLayout(lines: readonly Line[], slice: TimeSlice, delimiter?: string) {
   const nested = findLevels(lines, delimiter);
   const beside = nested.length > 0 ? undefined : findBeside(lines);
-  const special = [...nested, ...(beside ? [beside] : [])];
+  const special: Range[] = [...nested, ...(beside ? [beside] : [])];
   const isFree = ({ from }: Range) => !special.some((each) => from >= each.from && from < each.to);
-  const plates = findPlates(lines).filter(isFree);
-  const described = [...nested.flatMap(toTables), ...(beside ? [toTable(beside)] : [])];
+  const plates = findPlates(lines)
+    .filter(isFree)
+    .map((plate): FoundPlate => ({ kind: 'plate', ...plate }));
+  special.push(...plates);
+  const listed = [
+    ...findTransposed(lines).map((body) => ({ ...belowNames(body, lines), isTransposed: true })),
+    ...findNamedLists(lines).map((body) => belowNames(body, lines)),
+  ].filter(isFree);
+  special.push(...listed);
+  const described = [...nested.flatMap(toTables), ...(beside ? [toTable(beside)] : []), ...listed];
   const found: FoundTable[] = [...plates, ...described];
   const headless: Line[] = [];
   const long: LongRow[] = [];
   let top = 0;
-  const known = [...plates, ...special].sort((a, b) => a.from - b.from);
+  const known = special.sort((a, b) => a.from - b.from);
   for (const { from, to } of [...known, { from: lines.length, to: lines.length }]) {
     await search(
       lines,
       { from: top, to: from },
-      { found, headless, long, slice, known: found.length, tries: MAX_TRIES },
+      { found, headless, long, slice, known: found.length, tries: MAX_TRIES, isDelimited: delimiter !== undefined },
     );
     top = to;
   }
   const isOther = ({ at, body }: LongRow) =>
     found.some((table) => at >= table.from && at < table.to && !(table.kind === 'rows' && table.body === body));
+  const nameless = found.find((table) => table.kind === 'rows' && table.isNameless);
   return {
     tables: found.sort((a, b) => a.from - b.from),
+    /** The first names that cannot be assigned to columns. */
+    nameless: nameless?.kind === 'rows' ? nameless.header.skip[0] : undefined,
     /** Whether further tables were not searched for. */
     isCut: found.length - plates.length - described.length >= MAX_TABLES,
     /** The first of some rows within rows whose levels cannot be distinguished. */
@@ -101,6 +115,14 @@ const toTable = ({ from, to, kinds, mapping, meta }: FoundBeside): FoundRows => 
   header: { from, rows: 0, units: 'inHeader', names: [], skip: [], properties: [] },
 });
 
+const belowNames = (body: Body, lines: readonly Line[]): FoundRows => ({
+  ...{ kind: 'rows', from: body.from - 1, to: body.to, body },
+  header: {
+    ...{ from: body.from - 1, rows: 1, units: 'inHeader', names: lines.slice(body.from - 1, body.from) },
+    ...{ skip: [], properties: [] },
+  },
+});
+
 /** A row with more cells than its header: one of its values may be in the wrong column. */
 export interface LongRow {
   readonly at: number;
@@ -116,6 +138,8 @@ interface Search {
   readonly long: LongRow[];
   readonly slice: TimeSlice;
   readonly known: number;
+  /** Whether an empty cell leaves a trace, unlike in lines split at blanks. */
+  readonly isDelimited: boolean;
   tries: number;
 }
 
@@ -129,18 +153,49 @@ async function search(lines: readonly Line[], region: Range, state: Search): Pro
   const body = first && isAxis(first, rows, lines) ? { ...rows, from: rows.from + 1 } : rows;
   const header = findHeader(lines, body, region.from);
   const from = header.rows === 0 ? body.from : header.from;
-  const isFound = isTable(lines, body, header, region);
-  const table = isFound ? withAsides({ kind: 'rows', from, to: body.to, body, header }, lines, region.to) : undefined;
+  const rowsAndNames = withSureNames({ kind: 'rows', from, to: body.to, body, header }, lines, state.isDelimited);
+  const isFound = isTable(lines, body, header, region) && !(rowsAndNames.isNameless && body.to - body.from < 3);
+  const table = isFound ? withAsides(rowsAndNames, lines, region.to) : undefined;
   if (table) found.push(table);
   else if (isHeadless(lines, body, header, region)) headless.push(...lines.slice(from, from + 1));
   // Lines of a name and a value are facts, which may also have a unit and limits.
-  const isSure = isFound || body.kinds[0] !== 'text' || body.kinds.filter(isMeasure).length >= 2;
-  const long = isSure && header.rows > 0 ? findLongRow(lines, body, header, region) : undefined;
+  const areRows = body.to - body.from > 1 && body.kinds.filter(isMeasure).length >= 2;
+  const isSure = isFound || body.kinds[0] !== 'text' || (areRows && !isListOfFacts(lines, body, header));
+  const hasNames = header.rows > 0 && !table?.isNameless;
+  const long = isSure && hasNames ? findLongRow(lines, body, header, region) : undefined;
   if (long) state.long.push(long);
   if (!isFound && body.to - body.from < 3 && (found.length > 0 || state.tries-- <= 0)) return;
   await search(lines, { from: region.from, to: isFound ? from : body.from }, state);
   await search(lines, { from: table?.to ?? body.to, to: region.to }, state);
 }
+
+/** What people add to readings. Instruments may leave out the cell if there is nothing in it. */
+const REMARK = /comment|remark|note|flag|status|message|error|warning|info|bemerkung|kommentar|annotation/i;
+
+/** Drops the names if no row has as many cells as there are names: any column could be the one that is missing. */
+function withSureNames(table: FoundRows, lines: readonly Line[], isDelimited: boolean): FoundRows {
+  const { header, body } = table;
+  const [names, ...others] = header.names;
+  if (!names || others.length > 0 || header.from >= body.from) return table;
+  const width = widthOf(names);
+  const rows = lines.slice(body.from, body.to).filter((line) => !isBlank(line) && line.text !== names.text);
+  const isShort = isDelimited && rows.every(({ cells }) => cells.length < width) && !isRemark(names, rows);
+  const isLong = width > 1 && rows.every((row) => widthOf(row) > width);
+  return rows.length > 0 && (isShort || isLong) ? withoutNames(table) : table;
+}
+
+const isRemark = ({ cells }: Line, rows: readonly Line[]): boolean =>
+  cells.slice(Math.max(...rows.map((row) => row.cells.length))).every((name) => name === '' || REMARK.test(name));
+
+/** The names stay lines of the table, so that they are not read as facts. */
+export const withoutNames = (table: FoundRows): FoundRows => ({
+  ...table,
+  isNameless: true,
+  header: {
+    ...{ from: table.body.from, rows: 0, units: 'inHeader', names: [], properties: [] },
+    skip: [...table.header.names, ...table.header.skip],
+  },
+});
 
 /** Statistics are the last rows, or follow below blank lines. */
 function withAsides(table: FoundRows, lines: readonly Line[], end: number): FoundRows {
@@ -179,7 +234,37 @@ function findLongRow(lines: readonly Line[], body: Body, header: Header, region:
     if (kindsOf(line).some((kind, n) => n < columns && isMeasure(kind) && kind === body.kinds[n]))
       return { at, line, columns, body };
   }
+  return findShiftedRow(lines, body, columns);
+}
+
+/** A row without one of its cells, other than the last: its last number is like those of the next column. */
+function findShiftedRow(lines: readonly Line[], body: Body, columns: number): LongRow | undefined {
+  const isShort = ({ cells }: Line) => cells.length > 1 && cells.length < columns;
+  const at = lines.slice(body.from, body.to).findIndex((line) => isShort(line) && !isBlank(line));
+  if (at < 0) return undefined;
+  const whole = lines.slice(body.from, Math.min(body.to, body.from + MAX_WHOLE_ROWS)).filter((row) => !isShort(row));
+  for (let index = body.from + at; index < body.to; index++) {
+    const line = lines[index];
+    if (!line || !isShort(line) || isBlank(line)) continue;
+    const last = line.cells.length - 1;
+    const isOutside = !isInRange(line.cells[last], whole, last);
+    if (isOutside && isInRange(line.cells[last], whole, last + 1)) return { at: index, line, columns, body };
+  }
   return undefined;
+}
+
+/** More rows would not change the range much. */
+const MAX_WHOLE_ROWS = 1000;
+
+/** Whether a number is about as large as those of a column. Without numbers to compare it with, it is. */
+function isInRange(text: string | undefined, rows: readonly Line[], column: number): boolean {
+  const toNumber = (cell: string | undefined) => Number.parseFloat((cell ?? '').replace(',', '.'));
+  const value = toNumber(text);
+  const values = rows.map(({ cells }) => toNumber(cells[column])).filter(Number.isFinite);
+  if (!Number.isFinite(value) || values.length < 2) return true;
+  const [least, most] = [Math.min(...values), Math.max(...values)];
+  const margin = Math.max(most - least, Math.abs(most) / 2, Math.abs(least) / 2);
+  return value >= least - margin && value <= most + margin;
 }
 
 /** Without the empty cells that trailing delimiters leave. */
@@ -190,7 +275,10 @@ function isTable(lines: readonly Line[], body: Body, header: Header, region: Ran
   const rows = body.to - body.from - Number(header.from === body.from && header.rows > 0);
   const columns = countColumns(body);
   const hasNumbers = body.kinds.some(isMeasure);
-  if (rows < 3 && !isIsolated(lines, { from: header.from, to: body.to }, region)) return false;
+  // `name 0 = Pressure`
+  const hasSigns = (n: number) => lines.slice(body.from, body.to).every(({ cells }) => /^[:=]$/.test(cells[n] ?? ''));
+  if (body.kinds.some((_, n) => hasSigns(n))) return false;
+  if (rows < 3 && !areClearRows(lines, body, header, region)) return false;
   if (columns < 2) return columns === 1 && hasNumbers && rows >= 10;
   if (header.rows === 0) {
     if (body.kinds[0] !== 'text') return rows >= 3;
@@ -204,6 +292,19 @@ function isTable(lines: readonly Line[], body: Body, header: Header, region: Ran
   if (/[([][^)\]]+[)\]]$/.test(lines[header.from]?.cells.at(-1)?.trim() ?? '')) return true;
   const filled = lines.slice(region.from, region.to).filter((line) => !isBlank(line)).length;
   return rows >= 3 && lines.slice(region.from, header.from).every(isBlank) && rows * 5 > filled * 3;
+}
+
+/** One or two rows: no line is directly above or below them, or they have several numbers and a name for each cell. */
+function areClearRows(lines: readonly Line[], body: Body, header: Header, region: Range): boolean {
+  const around = { from: header.from, to: body.to };
+  const isFull =
+    header.rows > 0 &&
+    header.names.every(({ cells }) => cells.length === body.kinds.length) &&
+    body.kinds.filter(isMeasure).length >= 2;
+  const [names] = header.names;
+  if (!isIsolated(lines, around, region))
+    return isFull && names !== undefined && (body.kinds[0] === 'number' || areColumnNames(names, body));
+  return body.to - body.from > 1 || isFull || isIsolated(lines, around, { from: 0, to: lines.length });
 }
 
 /** Isolated rows of a word and several numbers. Facts have one value each. */
@@ -235,12 +336,17 @@ const MAX_FACT_CELLS = 5;
 /** Lines of name, value and unit, below a line that only looks like a header. */
 function isListOfFacts(lines: readonly Line[], body: Body, header: Header): boolean {
   if (body.kinds[0] !== 'text') return false;
+  const [names] = header.names;
+  if (names && isRecord(names, [...lines.slice(header.from - 1, header.from), ...header.names.slice(1)])) return true;
   // Numbers as names, above rows that have names of their own.
   if (header.names.some(({ cells }) => cells.filter((cell) => PLAIN_NUMBER.test(cell)).length >= 3)) return false;
   const columns = countColumns(body);
-  const named = header.names[0] ? filledCells(header.names[0]).length : 0;
+  const named = names ? filledCells(names).length : 0;
   const areNames = repetition(lines, body) < 0.5;
-  if (named < columns) return areNames;
+  // The names of the rows need no name themselves.
+  const isCorner = names?.cells[0] === '' && names.cells.length === body.kinds.length && named === columns - 1;
+  if (named < columns && !isCorner) return areNames && !(names && isMostly(names.cells, isQuantity));
+  if (names && header.from < body.from && areColumnNames(names, body)) return false;
   const isShort = body.to - body.from < 30 && columns <= MAX_FACT_CELLS;
   const around = { from: header.from, to: body.to };
   // Other lines directly above or below: these are facts too, some of which look alike.
@@ -248,6 +354,22 @@ function isListOfFacts(lines: readonly Line[], body: Body, header: Header): bool
   const above = lines[body.from - 1]?.cells.length ?? 0;
   return !body.kinds.some(isMeasure) && header.from === body.from && above > 1;
 }
+
+/** A line that starts like the one above or below it is one of several records, not the names of columns. */
+const isRecord = ({ cells: [first = ''] }: Line, others: readonly Line[]): boolean =>
+  first !== '' && others.some(({ cells }) => cells.length > 1 && cells[0] === first);
+
+/** Whether the line says of most columns what they are: a quantity, a unit in brackets, or a sample. */
+function areColumnNames({ cells }: Line, { kinds }: Body): boolean {
+  const names = cells.slice(1, kinds.length);
+  if (new Set(cells).size < cells.length) return false;
+  if (isMostly(names, isQuantity)) return true;
+  const measures = kinds.slice(1).filter(isMeasure).length;
+  return measures >= 2 && (names.some(isQuantity) || isSubject(cells[0] ?? '') || areSamples(names));
+}
+
+const isMostly = <T>(list: readonly T[], test: (each: T) => boolean): boolean =>
+  list.filter(test).length * 2 > list.length;
 
 /** The lines of a region that most clearly are rows of one table. */
 async function findBody(lines: readonly Line[], { from, to }: Range, slice: TimeSlice): Promise<Body | undefined> {
@@ -305,6 +427,8 @@ function isRow(line: Line | undefined, { kinds }: Body): boolean {
   if (!line || isBlank(line) || kinds.length < 2) return false;
   if (!isSimilarWidth(line.cells.length, kinds.length)) return false;
   const own = kindsOf(line);
+  // `Total area: 12.5` is a fact.
+  if (line.cells.some((cell, n) => isMeasure(kinds[n]) && cell.endsWith(':'))) return false;
   const filled = own.filter((kind) => kind !== 'any').length;
   const matching = own.filter((kind, n) => kind !== 'any' && kind === kinds[n]);
   if (!matching.some(isMeasure)) return false;
@@ -330,61 +454,3 @@ export function fitsBody(line: Line, { kinds }: Body): boolean {
   const own = kindsOf(line);
   return own[0] === kinds[0] && mergeKinds(kinds, own) !== undefined;
 }
-
-const MIN_PLATE_COLUMNS = 3;
-/** After a word, 1 2 3 can be an ordinary row. */
-const MIN_COLUMNS_AFTER_WORD = 6;
-
-function findPlates(lines: readonly Line[]): FoundPlate[] {
-  const plates: FoundPlate[] = [];
-  for (let index = 0; index < lines.length; index++) {
-    const width = plateWidth(lines[index]);
-    if (width === undefined || plateWidth(lines[index + 1]) !== undefined) continue;
-    const { to, hasGaps } = findPlateEnd(lines, index + 1, width);
-    if (to > index + 1 && isOnPlate(lines.slice(index + 1, to)))
-      plates.push({ kind: 'plate', from: index, to, hasGaps });
-    index = Math.max(index, to - 1);
-  }
-  return plates;
-}
-
-/** The largest plates have 32 rows. More rows without letters are a table, such as a time course. */
-const isOnPlate = (rows: readonly Line[]): boolean =>
-  rows.filter((row) => !isBlank(row)).length <= MAX_PLATE_ROWS ||
-  rows.some(({ cells: [first = ''] }) => /^[A-Z]{1,2}$/.test(first)) ||
-  rows.some(isBlank);
-
-const MAX_PLATE_ROWS = 32;
-
-/** The number of cells up to the last plate column, if the line is 1, 2, 3 … with no number or letter before. */
-function plateWidth(line: Line | undefined): number | undefined {
-  const start = line?.cells.findIndex((cell) => cell === '1' || cell === '01') ?? -1;
-  if (!line || start < 1) return undefined;
-  const left = line.cells.slice(0, start);
-  if (left.some((cell) => /\d/.test(cell) || /^[A-Z]{1,2}$/.test(cell))) return undefined;
-  let end = start;
-  while (Number(line.cells[end]) === end - start + 1 && line.cells[end] !== '') end++;
-  return end - start >= (left[0] === '' ? MIN_PLATE_COLUMNS : MIN_COLUMNS_AFTER_WORD) ? end : undefined;
-}
-
-/** A plate ends at the first line that is not a row of it. Empty lines belong to it if rows follow. */
-function findPlateEnd(lines: readonly Line[], from: number, width: number): Pick<FoundPlate, 'to' | 'hasGaps'> {
-  let to = from;
-  let hasGaps = false;
-  for (let index = from; index < lines.length; index++) {
-    const line = lines[index];
-    if (!line) break;
-    if (isEmpty(line)) {
-      const next = lines[index + 1];
-      if (!next || !isPlateRow(next, width) || isBlank(next)) break;
-      hasGaps = true;
-      continue;
-    }
-    if (!isPlateRow(line, width)) break;
-    to = index + 1;
-  }
-  return { to, hasGaps };
-}
-
-const isPlateRow = (line: Line, width: number): boolean =>
-  plateWidth(line) === undefined && line.cells.length > Math.min(3, width - 1) && line.cells.length + 12 >= width;

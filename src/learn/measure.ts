@@ -93,6 +93,7 @@ export async function measureLines(source: LineSource, file: MeasureContext): Pr
     headless,
     long,
     mixed,
+    nameless,
     isCut,
   } = source.layout ?? (await findLayout(lines, file.slice, characterOf(source.delimiter)));
   if (found.length > MAX_COMPARED_TABLES) {
@@ -115,7 +116,7 @@ export async function measureLines(source: LineSource, file: MeasureContext): Pr
     (headless && headlessError(headless, file.refuse)) ??
     interruptedError(found, lines, file.refuse) ??
     (isProse ? (refusal ?? proseError(file.refuse)) : undefined) ??
-    (isList && !numbers.ambiguous ? twoColumnsError(outside, file.refuse) : undefined);
+    (isList && !numbers.ambiguous ? twoColumnsError(outside, found, file.refuse) : undefined);
   return {
     mapping: dates.settle({ ...mapping, ...numbers.sure }),
     likely: () => dates.settle({ ...mapping, ...numbers.likely }),
@@ -127,6 +128,7 @@ export async function measureLines(source: LineSource, file: MeasureContext): Pr
       ...(isCut
         ? [`learn looks for at most ${MAX_TABLES} tables. If the file has more, they are not in this mapping`]
         : []),
+      ...(nameless ? [doubtOf(namelessError(nameless, file.refuse))] : []),
       // A table that its own mapping does not find is left out: nobody can correct a line that is not there.
       ...[problem ?? (failure instanceof MismatchError ? undefined : failure)].flatMap((error) =>
         error ? [doubtOf(error)] : [],
@@ -376,6 +378,12 @@ const longRowError = ({ line, columns }: LongRow, refuse: Refuse): FileError =>
     hint: `if it is not a row: \`parse: { table: { skip: ${startOf(line.text)} } }\`; if the header lacks names: \`parse: { table: { header: none, columns: […] } }\` with all of them`,
   });
 
+const namelessError = (line: Line, refuse: Refuse): FileError =>
+  refuse('the names cannot be assigned to the columns, so these have no names', {
+    line,
+    hint: 'name them: `parse: { table: { header: none, columns: […] } }`',
+  });
+
 /** Rows that follow a line that is not a row would become facts, or would be lost. */
 function interruptedError(found: readonly FoundTable[], lines: readonly Line[], refuse: Refuse): FileError | undefined {
   for (const [n, table] of found.entries()) {
@@ -408,10 +416,12 @@ const proseError = (refuse: Refuse): FileError =>
   });
 
 /** `a,b` above `x,1` can be a table or facts. As facts, its header would become one. */
-function twoColumnsError(lines: readonly Line[], refuse: Refuse): FileError | undefined {
+function twoColumnsError(lines: readonly Line[], found: readonly FoundTable[], refuse: Refuse): FileError | undefined {
   const isPair = (line: Line, second: 'text' | 'number') => kindsOf(line).join() === `text,${second}`;
+  // Directly above a table, there are facts.
+  const isAbove = (line: Line | undefined) => found.some(({ from }) => line !== undefined && lines[from - 1] === line);
   for (const [header, ...rows] of blocksOf(lines)) {
-    if (!header || rows.length === 0 || !isPair(header, 'text')) continue;
+    if (!header || rows.length === 0 || !isPair(header, 'text') || isAbove(rows.at(-1))) continue;
     if (!rows.every((row) => isPair(row, 'number'))) continue;
     return refuse('these lines could be a table of two columns or a list of facts', {
       line: header,

@@ -71,14 +71,15 @@ const isInformative = ({ text }: Line): boolean =>
   text.length <= 300 &&
   /[\p{L}\p{N}]{2}/u.test(text) &&
   !/^\W*\[[^\]]*\]\W*$|[:=]\W*$/.test(text) &&
-  !/^[~>]|^[-=_*#]{3}.*[-=_*#]{3}$/.test(text.trim());
+  !/^[~>]|^[-=_*#]{3}.*[-=_*#]{3}$|^\W*[A-Z\d_]*_(?:START|BEGIN|END|STOP)\W*$/.test(text.trim());
 
 /** The text of a line that is a single cell, or that blanks would split. */
-function textOf({ cells }: Line, delimiter: string | undefined, name: string): FinderMapping | undefined {
+function textOf({ text, cells }: Line, delimiter: string | undefined, name: string): FinderMapping | undefined {
   const [place = 1, ...others] = filledPlaces(cells);
   if (others.length === 0) return { cells: { [name]: place } };
   const isBlanks = delimiter === undefined || /^(?:spaces|whitespace|\/)/.test(delimiter);
-  return isBlanks ? { match: `/(?<${name.replace(' ', '_')}>\\S.*\\S)/` } : undefined;
+  const isList = /[,;|]\S[^,;|]*[,;|]\S/.test(text) && !/[,;|]\s/.test(text);
+  return isBlanks && !isList ? { match: `/(?<${name.replace(' ', '_')}>\\S.*\\S)/` } : undefined;
 }
 
 /** The first line that says anything, wherever it is. */
@@ -87,8 +88,8 @@ function describeHeading(line: Line, delimiter: string | undefined): FinderMappi
   const heading =
     dateCandidates(text).length === 0 && !/[:=]\s*\S/.test(text) ? textOf(line, delimiter, 'heading') : undefined;
   if (heading) return heading;
-  const { line: _, ...finder } = describeByNumber(line, delimiter);
-  return finder;
+  // Only this finder reads the line: a date and a time are not a name and its value.
+  return { ...describeByNumber(line, delimiter), line: '/\\S/' };
 }
 
 /** `Serial 4711`: the word before a value is its name. `Plate:,P1,1.3,`: the first cell names the others. */
@@ -115,8 +116,8 @@ function describeByNumber({ number: line, text, cells }: Line, delimiter: string
   const filled = filledPlaces(cells);
   // A single cell: without its quotes and the delimiters around it.
   if (filled.length === 1 && text.trim() !== cells[(filled[0] ?? 1) - 1]) return { line, cells: byCell(filled) };
-  // Commas within brackets do not separate cells.
-  if (/\([^)]*[,;|\t]/.test(text)) return whole;
+  // Commas within brackets, numbers and sentences do not separate cells.
+  if (/\([^)]*[,;|\t]|\p{Ll} [^,;|\t]*\d,\d|\p{L}{2}\.\s*$/u.test(text)) return whole;
   const signs = [delimiter ?? ',', ',', ';', 'tab', '|'].filter((sign) => !/^[sw]/.test(sign));
   for (const sign of new Set(signs)) {
     const places = filledPlaces(text.split(sign === 'tab' ? '\t' : sign).map((cell) => cell.trim()));

@@ -27,6 +27,57 @@ describe('`meta`', () => {
     });
   });
 
+  test('`value: each` makes every piece a value: a unit belongs to the number before it, a sign to the one after', async () => {
+    const text = 'Gains,1,2\nRange,0,100,nm\nTare,-,1.5,g\nMode,fast,,cold\nLot,\n';
+    const record = await read(text, { delimiter: ',', meta: { separator: ',', value: 'each' } });
+    expect(meta(record)).toEqual({
+      ...{
+        Gains: 1,
+        'Gains (2)': 2,
+        Range: 0,
+        'Range (2)': 100,
+        Tare: -1.5,
+        Mode: 'fast',
+        'Mode (2)': 'cold',
+        Lot: null,
+      },
+    });
+    expect([record.meta.get('Range (2)')?.unit, record.meta.get('Tare')?.unit]).toEqual(['nm', 'g']);
+  });
+
+  test('a line that a finder is for is not read by a general one', async () => {
+    const text = 'Sample,X1\nConstants,Time,4\nLot,7\n';
+    const finders = [{ separator: ',' }, { line: 'Constants', cells: { time: 3 } }];
+    expect(meta(await read(text, { delimiter: ',', meta: finders }))).toEqual({ Sample: 'X1', Lot: 7, time: 4 });
+  });
+
+  test('a line that a table skips among its rows is not read', async () => {
+    const mapping = { delimiter: ',', meta: { separator: ',' }, table: { header: 'x,', skip: 'mean' } };
+    expect(meta(await read('Lot,7\nx,y\n1,2\nmean,3\n4,5\n', mapping))).toEqual({ Lot: 7 });
+  });
+
+  test('a name without a value has none, wherever the value is', async () => {
+    const mapping = { delimiter: ',', meta: { separator: ',', value: 2, unit: 3 } };
+    expect(meta(await read('Section,,\nForce,3,mg\n', mapping))).toEqual({ Section: null, Force: 3 });
+  });
+
+  test('a value that spreadsheets are told to show as text', async () => {
+    expect(meta(await read('Serial: ="1050242"\n', { meta: { separator: ':' } }))).toEqual({ Serial: 1050242 });
+  });
+
+  test('a letter in brackets is a unit only behind a quantity', async () => {
+    const text = 'Current (A): 2.1\nPlate (A): 12\nchannel 1 (C): 5\nCharge (C): 3\n';
+    const { meta: facts } = await read(text, { meta: { separator: ':' } });
+    expect([...facts].map(([name, { unit }]) => [name, unit])).toEqual([
+      ...[
+        ['Current', 'A'],
+        ['Plate (A)', undefined],
+        ['channel 1 (C)', undefined],
+        ['Charge', 'C'],
+      ],
+    ]);
+  });
+
   test('repeated names are numbered', async () => {
     const text = 'Alarm = 35\nAlarm = 13\nAlarm = 7\n';
     expect(meta(await read(text, { meta: { separator: '=' } }))).toEqual({

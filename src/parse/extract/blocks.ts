@@ -27,7 +27,7 @@ export interface BlockSink {
 }
 
 /** `claimed`: a header or row, which `meta` does not read. `marker`: it only says where the table or a block is. */
-export type LineUse = 'claimed' | 'marker' | 'skipped' | undefined;
+export type LineUse = 'claimed' | 'marker' | 'skipped' | 'skipped above' | undefined;
 
 type State = 'before' | 'between' | 'header' | 'names' | 'units' | 'rows' | 'ended';
 
@@ -225,7 +225,7 @@ function takeHeader(finder: TableFinder, line: Line): LineUse {
     held.push(line);
     if (held.length > MAX_HELD_LINES) startWithoutHeader(finder);
   }
-  return match.isSkipped(line) ? 'skipped' : undefined;
+  return match.isSkipped(line) ? 'skipped above' : undefined;
 }
 
 function takeName(finder: TableFinder, line: Line): LineUse {

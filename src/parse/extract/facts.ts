@@ -5,7 +5,7 @@ import { nearest } from '../../text.js';
 import { compileSplit, type LineFormat, type Split } from '../cells.js';
 import { isBlank, joinTexts, type Line, lineKey, quoted, suggestName } from '../lines.js';
 import { parseZone } from '../values/date-candidates.js';
-import { bareUnit, unitInName } from '../values/unit.js';
+import { bareUnit, isUnit, unitInName } from '../values/unit.js';
 import { isUnreadable } from '../values/value.js';
 import { cleanName, createUniqueNames } from './columns.js';
 import { type Context, compileLinePattern, createRegion, lineNotFound, namedGroups, stripComment } from './context.js';
@@ -212,25 +212,29 @@ function readPairs(finder: FactFinder, line: Line): void {
   });
 }
 
-/** A value in quotes: `OPERATOR "Ada"`. */
-const unquote = (text: string): string => (/^(["'])[^"']*\1$/.test(text) ? text.slice(1, -1).trim() : text);
+/** A value in quotes: `OPERATOR "Ada"`. With `=` before it, spreadsheets show it as text. */
+const unquote = (text: string): string =>
+  /^=?(["'])[^"']*\1$/.test(text) ? text.slice(text.startsWith('=') ? 2 : 1, -1).trim() : text;
 
 /**
  * All facts that were found. Refuses the file if a line or pattern was not found.
  * `late`: keys of lines that turned out to belong to a table after they were offered.
  */
 export function finishFinders(finders: readonly FactFinder[], late: ReadonlySet<string>): NamedFact[] {
-  const facts = new Map<string, NamedFact>();
+  const facts: NamedFact[] = [];
+  // Two finders that read the same line find one fact. One finder can find several values of one name.
+  const known = new Map<string, FactFinder>();
   for (const finder of finders) {
     requireMatches(finder);
     for (const { name, text, unit, line } of finder.pairs) {
       if (!hasRange(finder.options) && late.has(lineKey(line))) continue;
-      // Two finders that read the same line find one fact.
       const key = `${lineKey(line)} ${name}`;
-      if (!facts.has(key)) facts.set(key, { name, text, unit, line: line.number });
+      const first = known.get(key) ?? finder;
+      known.set(key, first);
+      if (first === finder) facts.push({ name, text, unit, line: line.number });
     }
   }
-  return [...facts.values()];
+  return facts;
 }
 
 function requireMatches({ options, context, state, isLineFound, isMatched }: FactFinder): void {
@@ -333,12 +337,34 @@ function separatedPairs(line: Line, split: Split, finder: Finder, format: LineFo
   const [name = '', ...rest] = cells;
   // Values are often indented by a cell or two to align them.
   const start = rest.findIndex((cell) => cell !== '');
+  if (finder.value === 'each') return eachValue(name, rest, line);
   return [createPair(name, rest.slice(Math.max(0, start)).join(split.text), cells, finder, line)];
 }
+
+/** Every cell that is not empty is a value. A unit belongs to the number before it, a lone sign to the one after it. */
+function eachValue(name: string, cells: readonly string[], line: Line): Pair[] {
+  const pairs: Pair[] = [];
+  for (const [n, cell] of cells.entries()) {
+    const sign = n > 0 && SIGN.test(cells[n - 1] ?? '') ? cells[n - 1] : '';
+    const text = /^\d/.test(cell) ? `${sign}${cell}` : cell;
+    if (SIGN.test(cell) && /^\d/.test(cells[n + 1] ?? '')) continue;
+    const last = pairs.at(-1);
+    const unit = last?.unit === undefined && isNumeric(last?.text) ? bareUnit(text) : undefined;
+    if (last && unit !== undefined && isUnit(unit)) pairs[pairs.length - 1] = { ...last, unit };
+    else if (text !== '') pairs.push({ name, text, line });
+  }
+  return pairs.length > 0 ? pairs : [{ name, text: '', line }];
+}
+
+const SIGN = /^[-+]$/;
+
+/** Whatever the decimal mark is. */
+const isNumeric = (text: string | undefined): boolean => /^[-+]?\d[\d.,' ]*(?:[eE][-+]?\d+)?$/.test(text ?? '');
 
 function splitPair(text: string, split: Split, finder: Finder, line: Line): Pair[] {
   const parts = split.once(text);
   if (!parts) return [];
+  if (finder.value === 'each') return eachValue(parts[0], split.all(text).slice(1), line);
   return [createPair(parts[0], parts[1], finder.value || finder.unit ? split.all(text) : [], finder, line)];
 }
 
@@ -346,9 +372,9 @@ function splitPair(text: string, split: Split, finder: Finder, line: Line): Pair
 function createPair(name: string, rest: string, pieces: readonly string[], finder: Finder, line: Line): Pair {
   const { value, unit } = finder;
   const unitPiece = unit === undefined ? undefined : pieces[unit - 1];
-  if (value === undefined) return { name, text: rest, unit: unitPiece, line };
+  if (value === undefined || value === 'each') return { name, text: rest, unit: unitPiece, line };
   const piece = pieces[value - 1];
-  if (piece === undefined) return { name, text: pieces.at(-1) ?? '', line };
+  if (piece === undefined) return { name, text: pieces.length > 1 ? (pieces.at(-1) ?? '') : '', line };
   return { name, text: piece, unit: unitPiece, line };
 }
 

@@ -13,7 +13,16 @@ import {
   openTableFinder,
 } from './blocks.js';
 import { type Context, type FileLayout, groupNames, HINT_LINES, openContext } from './context.js';
-import { type Facts, finishFinders, type NamedFact, offerLine, openFinder, readFacts, requireZone } from './facts.js';
+import {
+  type FactFinder,
+  type Facts,
+  finishFinders,
+  type NamedFact,
+  offerLine,
+  openFinder,
+  readFacts,
+  requireZone,
+} from './facts.js';
 import { createPlateSink, finishPlates, fitsPlate, openPlates } from './grid.js';
 import { finishTable, firstFitting, openTable, type TableBuilder } from './table.js';
 import type { Tree } from './tree.js';
@@ -58,6 +67,8 @@ async function scanWith(dates: DateOptions, file: OpenFile, source: FileSource) 
     openTableReader(openTable(name, table, captureNames(table), context), deferred),
   );
   const finders = options.meta.map((finder) => openFinder(finder, context));
+  // What a finder reads from the one line that it is for, no general finder reads again.
+  const byPrecedence = finders.toSorted((a, b) => Number(isForOneLine(b)) - Number(isForOneLine(a)));
 
   let isVoid = true;
   for await (const batch of lines()) {
@@ -69,14 +80,18 @@ async function scanWith(dates: DateOptions, file: OpenFile, source: FileSource) 
       for (const { finder } of tables) use = strongerUse(use, offerTableLine(finder, line));
       const isClaimed = use === 'claimed';
       if (isClaimed) for (const table of tables) noteClaimed(table, line);
-      for (const finder of finders) {
-        const read = offerLine(finder, line, isClaimed);
-        if (read.length > 0) texts = [...texts, ...read];
+      let isTaken = use === 'skipped';
+      for (const finder of byPrecedence) {
+        const read = offerLine(finder, line, isClaimed || (isTaken && finder.options.separator !== undefined));
+        if (read.length === 0) continue;
+        texts = [...texts, ...read];
+        isTaken ||= isForOneLine(finder);
       }
       if (isClaimed) {
         context.unread.usedSheets.add(line.sheet ?? 0);
         context.unread.tableLines++;
-      } else if (!contents && use !== 'marker') judgeLine(context.unread, line, texts, use === 'skipped');
+      } else if (!contents && use !== 'marker')
+        judgeLine(context.unread, line, texts, use?.startsWith('skipped') ?? false);
     }
     if (slice.isOver()) await slice.renew();
   }
@@ -87,6 +102,8 @@ async function scanWith(dates: DateOptions, file: OpenFile, source: FileSource) 
   const named = [...finishFinders(finders, late), ...(contents?.labels ?? [])];
   return { tables, deferred, facts: readFacts(named, context, contents?.tree) };
 }
+
+const isForOneLine = ({ options }: FactFinder): boolean => options.line !== undefined;
 
 /** What a line is if it is one thing for a table and another for the next. */
 function strongerUse(one: LineUse, other: LineUse): LineUse {

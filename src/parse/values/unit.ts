@@ -27,7 +27,8 @@ const PLAIN = `
   counts | count | Counts | COUNTS | cts | kcps | CCD cts | a.u. | arb. u. | arb.u. | arb. units | AU | abs | Abs | RFU | RLU | RIU
   cells | cell | cp | copies | particles | CFU | cfu | PFU | pfu | FNU | NTU | pH | mEq | meq
   Volt | Volts | volt | volts | mVolt | Amp | Amps | amp | amps | Watt | Watts | Ohms | ohms
-  Kelvin | Celsius | Pas | mPas | lxh | PSU | psu | kDa | kb | nt | SCFM | Nl | rev | px | pixel`;
+  Kelvin | Celsius | Pas | mPas | lxh | PSU | psu | kDa | kb | nt | SCFM | Nl | rev | px | pixel
+  d.nm | d.µm | d.um | Percent | percent | db | dbar | emu | mg KOH/g`;
 
 const SUPERSCRIPTS = '⁰¹²³⁴⁵⁶⁷⁸⁹⁻';
 const plain = new Set(
@@ -108,10 +109,17 @@ export function unitInName(name: string): { name: string; unit: string } | undef
     if (depth > 0) continue;
     const unit = name.slice(at + 1, -1).trim();
     const rest = name.slice(0, at).trim();
-    return rest !== '' && isUnit(unit) ? { name: rest, unit } : undefined;
+    return rest !== '' && isUnit(unit) && !isLabel(unit, rest) ? { name: rest, unit } : undefined;
   }
   return undefined;
 }
+
+/** Things that are marked with letters: `Plate (A)`, `channel 1 (C)`. */
+const LETTERED =
+  /(?:^|[^\p{L}])(?:plate|channel|chamber|cell|well|rack|row|column|position|block|lamp|group|type|class|mode|line|port|valve|pump|site|slot|tray|zone|lane|electrode|filter|sample|phase|option|version|variant|series|set|part|section|panel|side|module|step|stage|platte|kanal|gruppe|probe)(?: ?\d+)?$/iu;
+
+/** The first letters of the alphabet are also units. */
+const isLabel = (unit: string, name: string): boolean => /^[A-H]$/.test(unit) && LETTERED.test(name);
 
 /** A single letter after a comma is part of the name: `Sensor, A`. */
 function unitAfterComma(name: string): { name: string; unit: string } | undefined {

@@ -1,0 +1,210 @@
+import { describe, expect, test } from 'vitest';
+import { columns, measured, meta, read, refusal, rows } from '../support/reading.js';
+
+/** No value has the name of another, and no value is made of several cells. */
+
+const TABLE = '\nx,y,z\n1,2,3\n4,5,6\n7,8,9\n';
+
+describe('a small table directly below facts', () => {
+  test.each([
+    ['with units in its names', 'Sample;Weight (g);Water (%)\nS1;0.512;2.41\nS2;0.498;2.40\n', 2],
+    ['with names of quantities', 'Sample;Abs;Conc;Remark\nBlank;0.001;0.0;ok\nUnknown;0.402;1.9;ok\n', 2],
+    ['with names of samples', 'Analyte;S1;S2\nGlucose;12.4;3.1\nFructose;11.2;2.9\nSucrose;8.1;1.2\n', 3],
+    ['with numbered rows', 'No.;Name;Area;Height\n1;caffeine;184.2;30.2\n2;theobromine;102.1;15.5\n', 2],
+  ])('%s is a table', async (_, table, count) => {
+    const record = await read(`Instrument;Photometer\nOperator;Ada\n${table}`);
+    expect(meta(record)).toEqual({ Instrument: 'Photometer', Operator: 'Ada' });
+    expect(columns(record).join()).toBe(columns(await read(table, { delimiter: ';', table: {} })).join());
+    expect(rows(record)).toHaveLength(count);
+  });
+
+  test('is a list of facts without names of columns', async () => {
+    const record = await read('Operator,Ada\nTemp,25.1,°C\nSpeed,400,rpm\nPressure,1.2,bar\n');
+    expect(meta(record)).toEqual({ Operator: 'Ada', Temp: 25.1, Speed: 400, Pressure: 1.2 });
+    expect(record.tables).toEqual([]);
+  });
+
+  test('can have names for name, value and unit, and values of several kinds', async () => {
+    const record = await read('Operator,Ada\nParameter,Value,Unit\nVoltage,12.1,V\nMode,auto,\nSpeed,400,rpm\n');
+    expect(meta(record)).toEqual({ Operator: 'Ada' });
+    expect(rows(record)).toEqual([
+      { Parameter: 'Voltage', Value: 12.1, Unit: 'V' },
+      { Parameter: 'Mode', Value: 'auto', Unit: null },
+      { Parameter: 'Speed', Value: 400, Unit: 'rpm' },
+    ]);
+  });
+
+  test('has no header that is one of several records', async () => {
+    const text = 'INFO,Quartz,HOLDER\nINFO,SQUID,UNITS\nTYPE,COMMENT,1\nTYPE,TIME,2\nAXIS,X,3\n';
+    const record = await read(text + TABLE);
+    expect(record.tables.flatMap((each) => each.columns.map(({ name }) => name)).join()).not.toContain('SQUID');
+  });
+});
+
+describe('further cells of a fact', () => {
+  test('are values of their own, with their units', async () => {
+    const text = 'Sample,X-12\nGains,1,2,4\nRange,0,100,nm\nLens,50,mm,ok\nProgram,xP,,3D\n';
+    expect(meta(await read(text + TABLE))).toEqual({
+      ...{ Sample: 'X-12', Gains: 1, 'Gains (2)': 2, 'Gains (3)': 4, Range: 0, 'Range (2)': 100 },
+      ...{ Lens: 50, 'Lens (2)': 'ok', Program: 'xP', 'Program (2)': '3D' },
+    });
+    const { meta: facts } = await read(text + TABLE);
+    expect([facts.get('Range (2)')?.unit, facts.get('Lens')?.unit]).toEqual(['nm', 'mm']);
+  });
+
+  test('are part of it in a text with commas', async () => {
+    const text = 'Sample,X-12\nRemark,dried, weighed, then cooled\nLot,7\n';
+    expect(meta(await read(text + TABLE))).toMatchObject({ Remark: 'dried,weighed,then cooled' });
+  });
+
+  test('are facts beside it', async () => {
+    const text = 'Run,17 Jan 2015\nBatch,B 22,Operator,Ada\nConstants,Time,4,Oxygen,21\nSegments,1,Size,5002\n';
+    const facts = meta(await read(text + TABLE));
+    expect(facts).toMatchObject({ Batch: 'B 22', Operator: 'Ada', Segments: 1, Size: 5002 });
+    expect(facts).toMatchObject({ 'Constants Time': 4, 'Constants Oxygen': 21 });
+    expect(facts).not.toHaveProperty('Constants');
+    expect(facts).not.toHaveProperty('Batch (2)');
+  });
+
+  test('are a lone sign before the number', async () => {
+    const text = 'User ID  Ada\nN   +  12.345 g\nT   -   1.200 g\nG   +  13.545 g\n';
+    expect(meta(await read(text))).toMatchObject({ N: 12.345, T: -1.2, G: 13.545 });
+  });
+});
+
+describe('names that are more or fewer than the cells of the rows', () => {
+  const DATA = '0,20.1,1013\n1,20.2,1014\n2,20.3,1012\n';
+
+  test.each([
+    ['one of them is empty', 'Time,Temp,,Pressure\n'],
+    ['there is one more', 'Time,Temp,Humidity,Pressure\n'],
+    ['there is one less', 'Time,Temp\n'],
+  ])('name no column: %s', async (_, names) => {
+    const record = await read(names + DATA);
+    expect(rows(record)[0]).toEqual({ 'column 1': 0, 'column 2': 20.1, 'column 3': 1013 });
+    expect(meta(record)).toEqual({});
+    const { doubts } = await measured(names + DATA);
+    expect(doubts.join()).toContain('line 1: the names cannot be assigned to the columns');
+  });
+
+  test('name the columns if only a remark is missing, or if a delimiter ends the line', async () => {
+    expect(columns(await read(`Time,Temp,Pressure,Comment\n${DATA}`)).slice(0, 3)).toEqual([
+      'Time',
+      'Temp',
+      'Pressure',
+    ]);
+    expect(columns(await read(`Time,Temp,Pressure,\n${DATA}`))).toEqual(['Time', 'Temp', 'Pressure']);
+    expect(columns(await read(`Time,Temp,Pressure\n${DATA.replaceAll('\n', ',\n')}`))).toEqual([
+      ...['Time', 'Temp', 'Pressure'],
+    ]);
+  });
+
+  test('do not make facts of rows with names of their own', async () => {
+    const record = await read('\tTemp\tPressure\nS1\t20.1\t1013\nS2\t20.2\t1014\nS3\t20.3\t1012\n');
+    expect(rows(record)[0]).toEqual({ 'column 1': 'S1', Temp: 20.1, Pressure: 1013 });
+  });
+
+  test('a row without one of its cells is refused if its last number is like those of the next column', async () => {
+    const text = 'Time,Temp,Humidity,Pressure\n0,20.1,45,1013\n1,20.2,1014\n2,20.3,44,1012\n3,20.3,45,1011\n';
+    expect((await refusal(text)).message).toBe('this row has 3 cells, but the header has 4');
+    expect(rows(await read(text.replace('1,20.2,1014', '1,20.2,46')))).toHaveLength(4);
+  });
+});
+
+describe('names in two lines', () => {
+  test('are joined if one line has what the other lacks', async () => {
+    const record = await read(',,Li,Pb\nList,Label,,\n1,Blank,0.1,0.2\n2,Std,1.1,1.2\n3,River,2.1,2.2\n');
+    expect(columns(record)).toEqual(['List', 'Label', 'Li', 'Pb']);
+  });
+
+  test('are joined if the upper ones are groups', async () => {
+    const record = await read('UV,,Cond,\nmL,AU,mL,mS\n0.1,1,0.1,15\n0.2,2,0.2,16\n0.3,3,0.3,17\n');
+    expect(columns(record)).toEqual(['UV mL', 'AU', 'Cond mL', 'mS']);
+    expect(meta(record)).toEqual({});
+  });
+
+  test('name no column if they are above blanks that do not separate them', async () => {
+    const text = [
+      '             Temp   Hi   Low   Wind Wind',
+      'Time          Out  Temp  Temp Speed  Run',
+      '-----------------------------------------',
+      ' 0.5         11.2  11.5  10.9   1.6  2.1',
+      ' 1.5         11.5  11.8  11.2   1.6  2.2',
+      ' 2.5         11.8  12.1  11.5   1.6  2.3',
+    ].join('\n');
+    const names = columns(await read(text));
+    expect(names).toHaveLength(6);
+    expect(names).not.toContain('Temp');
+  });
+});
+
+describe('a sheet with a column for each sample', () => {
+  test.each([
+    ['Operator;Ada\nSample;1;2;3;4;5;6;7\npH;7.1;7.2;7.0;7.1;7.1;7.1;7.2\nTemp (°C);25;25;25;25;25;25;26\n'],
+    ['Operator;Ada\n\nSample;S1;S2;S3\npH;7.1;7.2;7.0\nTemp (°C);25.1;25.2;25.0\nNote;ok;ok;cloudy\n'],
+    ['Operator;Ada\nSample;1;2;3\nDate;2024-03-15;2024-03-15;2024-03-16\npH;7.1;7.2;7.0\nTemp (°C);25;25;25\n'],
+    ['Operator;Ada\n\n;1;2;3\npH;7.1;7.2;7.0\nTemp (°C);25.1;25.2;25.0\nCond;1.2;1.3;1.1\n'],
+  ])('is a table of quantities, not a plate and not facts: %j', async (text) => {
+    const record = await read(text);
+    const [first = '', ...others] = columns(record);
+    expect(Object.keys(meta(record)).filter((name) => name !== 'date')).toEqual(['Operator']);
+    expect(others[0]).toMatch(/^S?1$/);
+    const pH = rows(record).find((row) => row[first] === 'pH');
+    expect(others.slice(0, 3).map((name) => pH?.[name])).toEqual([7.1, 7.2, 7]);
+  });
+
+  test('is a table of samples if the columns are replicates', async () => {
+    const record = await read('Sample;1;2;3\nBlank;0.1;0.2;0.1\nRiver;1.1;1.2;1.1\nLake;2.1;2.2;2.1\n');
+    expect(columns(record)).toEqual(['Sample', '1', '2', '3']);
+  });
+
+  test('is a plate if its rows have letters', async () => {
+    const record = await read(';1;2;3;4;5;6\nA;0.1;0.2;0.3;0.4;0.5;0.6\nB;1.1;1.2;1.3;1.4;1.5;1.6\n');
+    expect(rows(record)[1]).toEqual({ well: 'A2', value: 0.2 });
+  });
+});
+
+describe('no fact is', () => {
+  test.each([
+    [
+      'a date',
+      '14-Mar-2019      11:07\nMod.       X225\nSerNo.     0026410\nL ID       QC\nS ID       TAB\n',
+      '14-Mar-2019',
+    ],
+    ['the name of a section', 'MetaData,,\nForce,3,mg\nLength,1000,µm\nSpeed,30,s\n', 'MetaData'],
+    ['the start or end of a section', '*RAS_DATA_START\nSample: X\nLamp: D2\n', 'A1'],
+  ])('%s', async (_, text, name) => {
+    expect(meta(await read(text + TABLE))[name] ?? null).toBeNull();
+  });
+
+  test('a part of a sentence', async () => {
+    const text = 'Sample: X\nThe sample was measured at 20,0 °C in PBS pH 7,4.\nLamp: D2\n';
+    expect(JSON.stringify(meta(await read(text + TABLE)))).not.toMatch(/measured at 20"/);
+  });
+
+  test('a value without its end', async () => {
+    const text = 'Method: DSC\nModule: DSC1/700/1012  B843213577\nLamp: D2\n';
+    expect(meta(await read(text + TABLE))).toMatchObject({ Module: 'DSC1/700/1012  B843213577' });
+  });
+});
+
+test('a row of words for no value belongs to the table', async () => {
+  const record = await read(
+    'Well\tTest\tResult\tFlag\nA1\tGlucose\t4.1\t\nA2\tGlucose\t3.9\t\nA3\tLactate\t-----\tABORT\n',
+  );
+  expect(rows(record)).toHaveLength(3);
+  expect(meta(record)).toEqual({});
+});
+
+test('numbers with a blank between thousands are not the names of columns', async () => {
+  const text =
+    'No,Kind,Li,Pb\n1,conc,0.1 ppb,0.2 ppb\n,loss,1.1 %,1.2 %\n,raw,12 331 cps,20 112 cps\n2,conc,1.2 ppb,1.3 ppb\n,loss,2.1 %,2.2 %\n';
+  const record = await read(text);
+  expect(columns(record)).toEqual(['No', 'Kind', 'Li', 'Pb']);
+  expect(rows(record)).toHaveLength(5);
+});
+
+test('a table with a line of units is not a sheet with a column for each sample', async () => {
+  const text = 'Peak,RT,Area,Height\nno.,min,counts,mV\nA,1.2,33,4\nB,2.2,31,5\nC,3.2,30,6\n';
+  expect(columns(await read(text)).slice(1)).toEqual(['RT [min]', 'Area [counts]', 'Height [mV]']);
+});
