@@ -14,7 +14,7 @@ import { ConfigError, EXIT, formatPlace, LabfeedError, NotebookError, type Probl
 import { inspectJournal } from '../journal/maintenance.js';
 import { canWrite, findRecord } from '../keys/rotate.js';
 import { readLive } from '../live.js';
-import { checkMapping } from '../mapping/mapping.js';
+import { checkMapping } from '../map/draft.js';
 import { runGoldenTests, type TestResult } from '../mapping/tests.js';
 import { dialectOf } from '../model.js';
 import type { KeyRecord } from '../notebook/responses.js';

@@ -14,15 +14,9 @@ import {
   systemCode,
   UsageError,
 } from '../errors.js';
+import { checkMapping } from '../map/draft.js';
 import { choosePlot, describePlot, isPlot, type PlotChoice } from '../map/plot.js';
-import {
-  checkMapping,
-  DATE_FROM,
-  markedComments,
-  type QuarantinedTrial,
-  type Trial,
-  tryQuarantined,
-} from '../mapping/mapping.js';
+import { DATE_FROM, markedComments, type QuarantinedTrial, type Trial, tryQuarantined } from '../mapping/mapping.js';
 import { openRun } from '../mapping/sample.js';
 import { runGoldenTests, type TestResult } from '../mapping/tests.js';
 import type { Table } from '../model.js';

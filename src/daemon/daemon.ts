@@ -6,7 +6,7 @@ import { ConfigError, explain, formatPlace, LabfeedError, type Problem } from '.
 import { type Journal, openJournal } from '../journal/journal.js';
 import { type ConfigProblem, describeProblem, type Live } from '../live.js';
 import type { Log } from '../log.js';
-import { checkMapping } from '../mapping/mapping.js';
+import { checkMapping } from '../map/draft.js';
 import { runGoldenTests } from '../mapping/tests.js';
 import type { Observer } from '../pipeline.js';
 import { version } from '../process.js';

@@ -6,7 +6,7 @@ import { INSTRUMENT_NAME } from '../config/schema.js';
 import { readYaml } from '../config/yaml.js';
 import { ConfigError, explain, explainProblem, LabfeedError, type Problem, systemCode } from '../errors.js';
 import { syncFolder } from '../filesystem.js';
-import { checkMapping } from '../mapping/mapping.js';
+import { checkMapping } from '../map/draft.js';
 import type { TestResult } from '../mapping/tests.js';
 import type { DecisionAnswer, InstrumentDraft, InstrumentFile, UploadedSample } from '../status/api.js';
 import { createMatcher, pathInside } from '../watch/match.js';

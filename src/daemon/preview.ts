@@ -4,15 +4,9 @@ import { stringify } from 'yaml';
 import type { Instrument, LoadedConfig } from '../config/load.js';
 import { ConfigError, explain, explainProblem, FileError, LabfeedError } from '../errors.js';
 import { learn, toInstrument, toYaml } from '../learn/learn.js';
+import { checkMapping } from '../map/draft.js';
 import { choosePlot, describePlot, isPlot } from '../map/plot.js';
-import {
-  checkMapping,
-  DATE_FROM,
-  type MappingOptions,
-  markedComments,
-  type Trial,
-  tryFile,
-} from '../mapping/mapping.js';
+import { DATE_FROM, type MappingOptions, markedComments, type Trial, tryFile } from '../mapping/mapping.js';
 import { compare } from '../mapping/tests.js';
 import type { FileRecord, IdentifiedFile, Table } from '../model.js';
 import type { Preview, PreviewTable, UploadedSample as Sample } from '../status/api.js';

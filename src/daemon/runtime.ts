@@ -22,7 +22,7 @@ import type { Journal } from '../journal/journal.js';
 import { applyRequests, type Outcome } from '../journal/requests.js';
 import { type ConfigProblem, describeProblem, type LimiterState } from '../live.js';
 import type { Log } from '../log.js';
-import { checkMapping } from '../mapping/mapping.js';
+import { checkMapping } from '../map/draft.js';
 import type { Origin } from '../markers.js';
 import type { Outbox } from '../outbox.js';
 import { createDelivery, createIntake, type Observer } from '../pipeline.js';

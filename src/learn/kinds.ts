@@ -36,10 +36,8 @@ export function kindOf(text: string): CellKind {
 }
 
 /** A word, or a mark for no value: what names of columns are. */
-export const isWord = (cell: string): boolean => {
-  const kind = kindOf(cell);
-  return kind === 'text' || (kind === 'any' && !DIGIT.test(cell));
-};
+export const isWord = (cell: string, kind = kindOf(cell)): boolean =>
+  kind === 'text' || (kind === 'any' && !DIGIT.test(cell));
 
 const DIGIT = /\d/;
 const DIGITS = /^\d+$/;

@@ -125,9 +125,15 @@ function findInBlock(lines: readonly Line[], from: number, to: number, delimiter
   return undefined;
 }
 
-const isNames = ({ cells }: Line): boolean => {
-  const filled = cells.filter((cell) => cell !== '');
-  return filled.length >= 2 && filled.every(isWord);
+const isNames = (line: Line): boolean => {
+  const kinds = kindsOf(line);
+  let filled = 0;
+  for (const [n, cell] of line.cells.entries()) {
+    if (cell === '') continue;
+    if (!isWord(cell, kinds[n])) return false;
+    filled++;
+  }
+  return filled >= 2;
 };
 
 const hasQuotes = (levels: readonly Level[]): boolean =>

@@ -1,5 +1,6 @@
+import type { Instrument } from '../config/load.js';
 import type { CommentOptions, ExperimentTemplates } from '../config/schema.js';
-import { FileError } from '../errors.js';
+import { FileError, type Problem } from '../errors.js';
 import { isProvisional } from '../markers.js';
 import type { Draft, ExtraField, Extras, FileRecord, Value } from '../model.js';
 import { escapeHtml, formatDay, isUnsetDay, singleLine } from '../text.js';
@@ -177,6 +178,16 @@ let enginesForChecks: ReturnType<typeof createEngines> | undefined;
 export function checkTemplates(sources: TemplateSources): readonly TemplateError[] {
   enginesForChecks ??= createEngines(readIsoOnly);
   return compileTemplates(sources, enginesForChecks).errors;
+}
+
+/** Mistakes in an instrument's templates, with their locations in the configuration. */
+export function checkMapping(instrument: Instrument): Problem[] {
+  return checkTemplates(instrument).map(({ path, line, column, message, hint }) => ({
+    where: instrument.placeOf(path),
+    message: `${path.join('.')}: ${message}, at ${line > 1 ? `line ${line}` : `character ${column}`} of the template`,
+    hint,
+    stops: { instrument: instrument.name },
+  }));
 }
 
 /** Notebooks silently cut longer titles. */

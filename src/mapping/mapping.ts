@@ -1,10 +1,10 @@
 import { posix } from 'node:path';
 import type { Instrument } from '../config/load.js';
 import { NO_MAPPING, withDefaults } from '../config/vocabulary.js';
-import { FileError, LabfeedError, type Problem } from '../errors.js';
+import { FileError, LabfeedError } from '../errors.js';
 import { measureFile } from '../learn/formats.js';
 import { type Measured, noRunDate, withMapping } from '../learn/measure.js';
-import { checkTemplates, createMapper, type Mapped, type NewPart } from '../map/draft.js';
+import { createMapper, type Mapped, type NewPart } from '../map/draft.js';
 import { findUnused } from '../map/omissions.js';
 import { choosePlot, type PlotChoice } from '../map/plot.js';
 import type { SourceFile } from '../map/scope.js';
@@ -82,16 +82,6 @@ function refuseUnused(record: FileRecord, { path }: IdentifiedFile, { parse, unr
     where: { file: path, ...(unused.line !== undefined && { line: unused.line }) },
     hint: `${parse ? 'add a table for them to the mapping' : 'add a mapping that reads them (`labfeed learn` drafts one)'}; to file such runs without these lines: \`unread: warn\``,
   });
-}
-
-/** Mistakes in an instrument's templates, with their locations in the configuration. */
-export function checkMapping(instrument: Instrument): Problem[] {
-  return checkTemplates(instrument).map(({ path, line, column, message, hint }) => ({
-    where: instrument.placeOf(path),
-    message: `${path.join('.')}: ${message}, at ${line > 1 ? `line ${line}` : `character ${column}`} of the template`,
-    hint,
-    stops: { instrument: instrument.name },
-  }));
 }
 
 /** The draft of a file, made for display: nothing is sent or recorded. */

@@ -9,7 +9,7 @@ import type { Mapped } from '../map/draft.js';
 import { choosePlot, isPlot } from '../map/plot.js';
 import type { Column, FileRecord, Table, Value } from '../model.js';
 import { formatCount, nearest, plural } from '../text.js';
-import { createMapping, type MappingOptions } from './mapping.js';
+import type { MappingOptions } from './mapping.js';
 import { openRun } from './sample.js';
 
 type GoldenTest = Instrument['tests'][number];
@@ -80,6 +80,8 @@ async function runWithTimeout(task: TestTask, { clock, signal, run = runTest }: 
 export async function runTest({ instrument, test, nowMs }: TestTask, signal: AbortSignal): Promise<Failure[]> {
   const { file: path, expect } = test;
   try {
+    // Loaded only by the thread that reads the sample.
+    const { createMapping } = await import('./mapping.js');
     const mapping = createMapping(instrument);
     const file = await openRun(path, instrument, signal);
     const record = await mapping.parse(file, signal);

@@ -82,14 +82,17 @@ export async function* numberFromEnd(
 }
 
 /** The largest line number from the end that a mapping uses: 3 for `until: -3`. */
-export function depthFromEnd({ meta, tables, when = [] }: Pick<ParseOptions, 'meta' | 'tables' | 'when'>): number {
-  const patterns = [
-    ...Object.values(tables).flatMap((table) => [table.after, table.every, table.until]),
-    ...Object.values(tables).flatMap(({ header, skip }) => [header, skip]),
-    ...meta.flatMap(({ after, until, line }) => [after, until, line]),
-  ].flat();
-  const numbers = [...patterns, ...when].filter((pattern) => typeof pattern === 'number');
-  return Math.max(0, ...numbers.map((number) => -number));
+export function depthFromEnd({ meta, tables, when }: Pick<ParseOptions, 'meta' | 'tables' | 'when'>): number {
+  let depth = 0;
+  const note = (pattern: unknown): void => {
+    if (typeof pattern === 'number') depth = Math.max(depth, -pattern);
+    else if (Array.isArray(pattern)) pattern.forEach(note);
+  };
+  for (const { after, every, until, header, skip } of Object.values(tables))
+    [after, every, until, header, skip].forEach(note);
+  for (const { after, until, line } of meta) [after, until, line].forEach(note);
+  note(when);
+  return depth;
 }
 
 interface Refusal {

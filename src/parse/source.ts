@@ -271,14 +271,13 @@ function refuseBinary(bytes: Uint8Array, text: string, refuse: Refuse): void {
   const kind = binaryKind(bytes);
   if (kind !== undefined) throw refuse(`the file is not text: it is ${kind}`, { hint: NOT_READ, isMismatch: true });
   const head = text.slice(0, HEAD_BYTES);
-  let controls = 0;
-  for (let at = 0; at < head.length; at++) if (isControl(head.charCodeAt(at))) controls++;
+  const controls = head.match(CONTROLS)?.length ?? 0;
   if (controls < 3 || controls * 20 <= head.length) return;
   throw refuse('the file is not text', { hint: NOT_READ, isMismatch: true });
 }
 
-const isControl = (code: number): boolean =>
-  (code < 32 && (code < 9 || code > 13) && code !== 0x1b) || code === 0x7f || code === 0xfffd;
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what it looks for.
+const CONTROLS = /[\0-\x08\x0e-\x1a\x1c-\x1f\x7f\ufffd]/g;
 
 /** UTF-16 without a byte order mark has a zero in every other byte. */
 function utf16WithoutMark(bytes: Uint8Array): 'utf-16le' | 'utf-16be' | undefined {

@@ -295,7 +295,7 @@ async function addMistakes(
   live: Live | undefined,
 ): Promise<InstrumentEvidence[]> {
   // It takes a quarter of a second to load.
-  const { checkMapping } = await import('../mapping/mapping.js');
+  const { checkMapping } = await import('../map/draft.js');
   return instruments.map((evidence) => {
     const { name } = evidence;
     const instrument = config.instruments.find((one) => one.name === name);

@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { loadConfig } from '../../dist/config/load.js';
-import { checkMapping } from '../../dist/mapping/mapping.js';
+import { checkMapping } from '../../dist/map/draft.js';
 
 /*
  * Mutated configurations, and included files.

@@ -253,7 +253,8 @@ function watchCells(options: ParseOptions, sheets: readonly string[], refuse: Re
 }
 
 /** All texts in a mapping that may be cell references. */
-function referencesIn(part: unknown): string[] {
-  if (typeof part === 'string') return part.startsWith('=') ? [part] : [];
-  return typeof part === 'object' && part !== null ? Object.values(part).flatMap(referencesIn) : [];
+function referencesIn(part: unknown, found: string[] = []): string[] {
+  if (typeof part === 'string' && part.startsWith('=')) found.push(part);
+  if (typeof part === 'object' && part !== null) for (const each of Object.values(part)) referencesIn(each, found);
+  return found;
 }
