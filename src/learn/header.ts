@@ -169,7 +169,7 @@ function isNames(line: Line, width: number, share: number): boolean {
   // A colon separates a name from a value, unless it is behind all names.
   const colons = filled.filter((cell) => cell.endsWith(':')).length;
   if (colons > 0 && colons < filled.length) return false;
-  return filled.length >= Math.max(2, share * width) && filled.every((cell) => isWord(cell));
+  return filled.length >= Math.max(2, share * width) && filled.every(isWord);
 }
 
 /** A line of facts above the names: `Sample: X1`, `Operator: Ada`. */
@@ -207,7 +207,7 @@ export function isAxis(line: Line, { from, to, kinds }: Body, lines: readonly Li
   const axis = inNumbers.filter((cell) => PLAIN_NUMBER.test(cell)).map(Number);
   if (axis.length < 3 || !isMonotonic(axis)) return false;
   const words = cells.filter((cell, n) => cell !== '' && !(kinds[n] === 'number' && PLAIN_NUMBER.test(cell)));
-  if (!words.every((word) => isWord(word))) return false;
+  if (!words.every(isWord)) return false;
   // A word in a column of numbers is its name. Without one, the axis counts the columns, or differs from all rows.
   if (axis.length < inNumbers.length) return true;
   if (isSubject(cells[0] ?? '') && areSamples(cells.slice(1))) return true;

@@ -36,7 +36,10 @@ export function kindOf(text: string): CellKind {
 }
 
 /** A word, or a mark for no value: what names of columns are. */
-export const isWord = (cell: string, kind = kindOf(cell)): boolean =>
+export const isWord = (cell: string): boolean => isWordOf(kindOf(cell), cell);
+
+/** The same if the kind of the cell is known. */
+export const isWordOf = (kind: CellKind | undefined, cell: string): boolean =>
   kind === 'text' || (kind === 'any' && !DIGIT.test(cell));
 
 const DIGIT = /\d/;

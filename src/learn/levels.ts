@@ -1,7 +1,7 @@
 import type { ParseMapping } from '../config/vocabulary.js';
 import { isBlank, type Line } from '../parse/lines.js';
 import { escapeRegex } from '../text.js';
-import { type CellKind, isMeasure, isWord, kindsOf, mergeKinds } from './kinds.js';
+import { type CellKind, isMeasure, isWordOf, kindsOf, mergeKinds } from './kinds.js';
 
 /**
  * Rows within rows, as battery cyclers write them: the line of a cycle, below it the lines of its steps, and below each
@@ -130,7 +130,7 @@ const isNames = (line: Line): boolean => {
   let filled = 0;
   for (const [n, cell] of line.cells.entries()) {
     if (cell === '') continue;
-    if (!isWord(cell, kinds[n])) return false;
+    if (!isWordOf(kinds[n], cell)) return false;
     filled++;
   }
   return filled >= 2;
