@@ -153,16 +153,16 @@ test('a mistake in one instrument stops only that one, and is reported with its 
 
 test('a growing file is taken once, when it is complete', async () => {
   const { site, sandbox } = await setUp({
-    instruments: '  balance: { watch: data/balance, ready: { quiet: 600ms } }',
+    instruments: '  balance: { watch: data/balance, ready: { quiet: 2s } }',
   });
   const daemon = startDaemon(site.config);
   await daemon.logged('ready');
   for (let rows = 1; rows <= 8; rows++) {
     site.drop('slow.csv', `Sample,Weight (mg)\n${Array.from({ length: rows }, (_, n) => `S${n},${n}.5\n`).join('')}`);
-    await new Promise((resolve) => setTimeout(resolve, 200));
+    await new Promise((resolve) => setTimeout(resolve, 100));
   }
   await daemon.logged('run filed');
-  await new Promise((resolve) => setTimeout(resolve, 800));
+  await new Promise((resolve) => setTimeout(resolve, 500));
   await daemon.stop();
   expect(sandbox.experiments()).toHaveLength(1);
   expect(sandbox.experiments()[0]?.comments[0]).toContain('S7');
