@@ -232,4 +232,11 @@ const isMonotonic = (numbers: readonly number[]): boolean => {
 
 export const filledCells = ({ cells }: Line): string[] => cells.filter((cell) => cell !== '');
 
-export const countColumns = ({ kinds }: Body): number => kinds.filter((kind) => kind !== 'any').length;
+const counts = new WeakMap<Body['kinds'], number>();
+
+/** Remembered, because the widest rows are compared with all lines. */
+export function countColumns({ kinds }: Body): number {
+  const known = counts.get(kinds) ?? kinds.filter((kind) => kind !== 'any').length;
+  counts.set(kinds, known);
+  return known;
+}

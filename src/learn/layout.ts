@@ -375,16 +375,24 @@ const isMostly = <T>(list: readonly T[], test: (each: T) => boolean): boolean =>
 async function findBody(lines: readonly Line[], { from, to }: Range, slice: TimeSlice): Promise<Body | undefined> {
   const isSpaced = isDoubleSpaced(lines.slice(from, to));
   let best: Body | undefined;
-  let open: Body | undefined;
+  let open: { from: number; to: number; kinds: Body['kinds'] } | undefined;
+  // More rows never weigh less, so only complete bodies are compared.
+  const heaviest = () => (open && weight(open) > weight(best) ? open : best);
   for (let index = from; index < to; index++) {
     if (index % 256 === 0 && slice.isOver()) await slice.renew();
     const line = lines[index];
     if (!line || (isSpaced && isBlank(line))) continue;
     const row = isBlank(line) ? undefined : kindsOf(line);
     const kinds = open && row ? mergeKinds(open.kinds, row) : undefined;
-    open = row && { from: open && kinds ? open.from : index, to: index + 1, kinds: kinds ?? row };
-    if (open && weight(open) > weight(best)) best = open;
+    if (open && kinds) {
+      open.to = index + 1;
+      open.kinds = kinds;
+    } else {
+      best = heaviest();
+      open = row && { from: index, to: index + 1, kinds: row };
+    }
   }
+  best = heaviest();
   return best && extend(best, lines, { from, to });
 }
 

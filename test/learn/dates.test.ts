@@ -69,6 +69,11 @@ describe('the order of day and month is proven by', () => {
     expect(await formatsOf(run('03/04/2026'), 'a.csv', 1)).toBeUndefined();
   });
 
+  test('no evidence that fits both orders', async () => {
+    expect(await formatsOf(run('03/04/2026', 'Batch: 2026-03-04\nLot: 2026-04-03\n'))).toBeUndefined();
+    expect(await formatsOf(run('03/04/2026'), 'runs/2026-03-04/2026-04-03.csv')).toBeUndefined();
+  });
+
   test('the time of the file says nothing about dates that may be later', async () => {
     expect(
       await formatsOf(`Expires: 03/04/2026\nSample: S1\n\n${XY}`, 'a.csv', local('2026-03-10T00:00')),
@@ -80,6 +85,7 @@ describe('the order of day and month is proven by', () => {
       run('03/04/2026 3:04:05 PM'),
       run('3/4/2026'),
       rowsOf('01/02/2026', '02/02/2026', '03/02/2026'),
+      rowsOf('05/01/2026', '06/01/2026', '03/02/2026'),
     ])
       expect(await formatsOf(text)).toBeUndefined();
   });

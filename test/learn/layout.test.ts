@@ -1,4 +1,5 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
+import { type Body, countColumns } from '../../src/learn/header.js';
 
 import { columns, measured as learnt, meta, read, refusal, rows } from '../support/reading.js';
 
@@ -341,4 +342,11 @@ test('integers with dots are refused: a spreadsheet may have damaged fractions',
   const error = await refusal('a;b;c\n50.026.184;x;1\n50.027.013;y;2\n');
   expect(error.message).toContain('50.026.184');
   expect(rows(await read('a;b;c\n1.026.184,5;x;1\n1.027.013,5;y;2\n'))[0]).toMatchObject({ a: 1026184.5 });
+});
+
+test('the columns of rows are counted once, because wide rows are compared with all lines', () => {
+  const kinds: Body['kinds'] = ['number', 'any', 'text'];
+  const counting = vi.spyOn(kinds, 'filter');
+  for (let line = 0; line < 3; line++) expect(countColumns({ from: 0, to: line, kinds })).toBe(2);
+  expect(counting).toHaveBeenCalledTimes(1);
 });

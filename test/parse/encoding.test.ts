@@ -112,3 +112,13 @@ test('a reading names the encoding that was detected, unless it is a usual one o
   expect((await read(japanese, { encoding: 'shift_jis', table: {} })).assumed).toBeUndefined();
   expect((await read(iconv.encode('t (s),T (°C)\n1,20.5\n2,20.6\n3,20.7\n', 'windows-1252'))).assumed).toBeUndefined();
 });
+
+test('none is chosen if several give plausible texts that differ', () => {
+  expect(detectEncoding(iconv.encode('температура', 'windows-1251'))).toEqual({
+    possible: expect.arrayContaining(['windows-1251', 'koi8-r']),
+  });
+});
+
+test('signs of units in a row are characters of another encoding', () => {
+  expect(detectEncoding(Buffer.from([0xb0, 0xb5, 0xb5, 0xb7])).encoding).not.toBe('windows-1252');
+});
