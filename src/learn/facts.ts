@@ -250,6 +250,9 @@ const SURE_COLON = ':(?<!\\d:(?=\\d)|\\([^)]*)(?![\\\\/])';
 /** The first colon of a line, if nothing stands beside the value. */
 const ONLY_PAIR = '(?<=^[^:]*):(?![\\\\/]|\\s*\\S.* {2}[A-Za-z]|.*[A-Za-z]: {2,}\\S)';
 
+/** Two or more spaces after words that do not start with a digit: `14-Mar-2019   11:07` is no name and value. */
+const AFTER_WORD = '(?<=\\S)(?<!^ *\\d\\S*) {2,}(?![ :=])';
+
 /** One pair per line, split at the first of one to three signs. */
 function pairsPerLine(lines: readonly Line[], delimiter: string | undefined): Candidate[] {
   const own = delimiter === undefined || delimiter === 'whitespace' ? [] : [delimiter];
@@ -299,6 +302,7 @@ function separatorsOf(
     ...(isPadded ? [write(':')] : []),
     ...(signs.includes(':') ? [write(SURE_COLON)] : []),
     ...(first === ':' && others.length === 0 ? [{ separator: `/${ONLY_PAIR}${padding}/` }] : []),
+    ...(first === 'spaces' && others.length === 0 ? [{ separator: `/${AFTER_WORD}/` }] : []),
   ];
 }
 

@@ -154,7 +154,7 @@ async function search(lines: readonly Line[], region: Range, state: Search): Pro
   const header = findHeader(lines, body, region.from);
   const from = header.rows === 0 ? body.from : header.from;
   const rowsAndNames = withSureNames({ kind: 'rows', from, to: body.to, body, header }, lines, state.isDelimited);
-  const isFound = isTable(lines, body, header, region) && !(rowsAndNames.isNameless && body.to - body.from < 3);
+  const isFound = isTable(lines, body, header, region) && !(rowsAndNames.isNameless && countRows(lines, body) < 3);
   const table = isFound ? withAsides(rowsAndNames, lines, region.to) : undefined;
   if (table) found.push(table);
   else if (isHeadless(lines, body, header, region)) headless.push(...lines.slice(from, from + 1));
@@ -272,7 +272,7 @@ const widthOf = ({ cells }: Line): number => cells.findLastIndex((cell) => cell 
 
 /** Distinguishes tables from lists of facts, which can look alike. */
 function isTable(lines: readonly Line[], body: Body, header: Header, region: Range): boolean {
-  const rows = body.to - body.from - Number(header.from === body.from && header.rows > 0);
+  const rows = countRows(lines, body) - Number(header.from === body.from && header.rows > 0);
   const columns = countColumns(body);
   const hasNumbers = body.kinds.some(isMeasure);
   // `name 0 = Pressure`
@@ -294,6 +294,9 @@ function isTable(lines: readonly Line[], body: Body, header: Header, region: Ran
   return rows >= 3 && lines.slice(region.from, header.from).every(isBlank) && rows * 5 > filled * 3;
 }
 
+const countRows = (lines: readonly Line[], { from, to }: Range): number =>
+  lines.slice(from, to).filter((line) => !isBlank(line)).length;
+
 /** One or two rows: no line is directly above or below them, or they have several numbers and a name for each cell. */
 function areClearRows(lines: readonly Line[], body: Body, header: Header, region: Range): boolean {
   const around = { from: header.from, to: body.to };
@@ -304,14 +307,14 @@ function areClearRows(lines: readonly Line[], body: Body, header: Header, region
   const [names] = header.names;
   if (!isIsolated(lines, around, region))
     return isFull && names !== undefined && (body.kinds[0] === 'number' || areColumnNames(names, body));
-  return body.to - body.from > 1 || isFull || isIsolated(lines, around, { from: 0, to: lines.length });
+  return countRows(lines, body) > 1 || isFull || isIsolated(lines, around, { from: 0, to: lines.length });
 }
 
 /** Isolated rows of a word and several numbers. Facts have one value each. */
 const isHeadless = (lines: readonly Line[], body: Body, header: Header, region: Range): boolean =>
   header.rows === 0 &&
   body.kinds[0] === 'text' &&
-  body.to - body.from >= 2 &&
+  countRows(lines, body) >= 2 &&
   body.kinds.filter(isMeasure).length >= 2 &&
   isIsolated(lines, body, region);
 

@@ -73,13 +73,13 @@ const isInformative = ({ text }: Line): boolean =>
   !/^\W*\[[^\]]*\]\W*$|[:=]\W*$/.test(text) &&
   !/^[~>]|^[-=_*#]{3}.*[-=_*#]{3}$|^\W*[A-Z\d_]*_(?:START|BEGIN|END|STOP)\W*$/.test(text.trim());
 
-/** The text of a line that is a single cell, or that blanks would split. */
+/** The text of a line that is a single cell, or that blanks would split. Not a drawn line above it. */
 function textOf({ text, cells }: Line, delimiter: string | undefined, name: string): FinderMapping | undefined {
   const [place = 1, ...others] = filledPlaces(cells);
   if (others.length === 0) return { cells: { [name]: place } };
   const isBlanks = delimiter === undefined || /^(?:spaces|whitespace|\/)/.test(delimiter);
   const isList = /[,;|]\S[^,;|]*[,;|]\S/.test(text) && !/[,;|]\s/.test(text);
-  return isBlanks && !isList ? { match: `/(?<${name.replace(' ', '_')}>\\S.*\\S)/` } : undefined;
+  return isBlanks && !isList ? { match: `/(?<${name.replace(' ', '_')}>\\S*[^\\s\\-=_+|*].*\\S)/` } : undefined;
 }
 
 /** The first line that says anything, wherever it is. */

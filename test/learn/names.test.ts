@@ -177,6 +177,20 @@ describe('no fact is', () => {
     expect(meta(await read(text + TABLE))[name] ?? null).toBeNull();
   });
 
+  test('a date further down, or a drawn line', async () => {
+    const text = 'Mod.       X225\nSerNo.     0026410\nL ID       QC\nS ID       TAB\n-----\n14-Mar-2019      11:15\n';
+    const facts = meta(await read(text + TABLE.replaceAll(',', '  ')));
+    expect(facts).toMatchObject({ 'Mod.': 'X225', 'S ID': 'TAB' });
+    expect(facts).not.toHaveProperty('14-Mar-2019');
+    expect(Object.values(facts)).not.toContain('-----');
+  });
+
+  test('a cell of a line between blank lines, which is no table', async () => {
+    const record = await read(`Lot,7\n\nSamples,7,Min Events,100,Per Bead\n\nResults\n\nRun,5\n\n${TABLE}`);
+    expect(record.tables).toHaveLength(1);
+    expect(columns(record)).toEqual(['x', 'y', 'z']);
+  });
+
   test('a part of a sentence', async () => {
     const text = 'Sample: X\nThe sample was measured at 20,0 °C in PBS pH 7,4.\nLamp: D2\n';
     expect(JSON.stringify(meta(await read(text + TABLE)))).not.toMatch(/measured at 20"/);
