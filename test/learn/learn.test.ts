@@ -250,6 +250,13 @@ describe('samples with different layouts', () => {
     ]);
   });
 
+  test('are not distinguished by a line that all of them have', async () => {
+    const table = sample('table.csv', 'Report\nSample;Weight (mg);n\nC;3,5;1\nD;4,5;2\nE;4,6;3\n');
+    const course = sample('course.csv', 'Report\ntime\ttemperature\tn\n10:00\t4.1\t1\n10:01\t4.2\t2\n10:02\t4.0\t3\n');
+    const { mapping } = await choose(table, course);
+    expect([mapping].flat().map(({ when }) => when)).toEqual(['Sample', 'time']);
+  });
+
   test('are reported if no line distinguishes them', async () => {
     const one = sample('one.csv', 'a,b,c\n1,2,3\n4,5,6\n');
     const two = sample('two.csv', 'a;b;c;d\n1,5;2;3;4\n4,5;5;6;7\n');

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { describeUnread } from '../../src/map/omissions.js';
+import { describeUnread, findUnused } from '../../src/map/omissions.js';
 import { type Given, map, nanodrop, record, table, v } from '../support/map-samples.js';
 
 const omits = (given: Given = {}): readonly string[] => map(given).omits;
@@ -115,4 +115,13 @@ test('long lists are shortened', () => {
   expect(describeUnread([{ kind: 'unread', file: 'a.csv', from: 1, to: 2 }])).toBe('lines 1–2 of a.csv');
   expect(describeUnread([{ kind: 'unread', what: '2 pictures' }])).toBe('2 pictures');
   expect(describeUnread([{ kind: 'unread', sheet: 'S', what: '1 cell note' }])).toBe('1 cell note of sheet "S"');
+});
+
+test.each([
+  ['two lines of numbers', 2, 4, false],
+  ['three lines of numbers beside few readings', 3, 4, true],
+  ['three lines of numbers beside many readings', 3, 40, false],
+])('%s that were not used: %d of %d are too many: %s', (_, readings, tableLines, expected) => {
+  const unread = [{ kind: 'unread' as const, from: 9, to: 8 + readings, readings }];
+  expect(findUnused({ ...record({}), unread, tableLines }) !== undefined).toBe(expected);
 });
