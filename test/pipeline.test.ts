@@ -32,7 +32,7 @@ import { newRun, someDraft } from './support/runs.js';
 import { silentLog } from './support/silent-log.js';
 import { tempFolder } from './support/temp-folder.js';
 
-const eventually = (holds: () => void | Promise<void>) => vi.waitFor(holds, { timeout: 15_000, interval: 10 });
+const eventually = (holds: () => void | Promise<void>) => vi.waitFor(holds, { timeout: 45_000, interval: 10 });
 
 describe('intake', () => {
   const weighing = (sample: string, column = 'Weight (mg)'): string =>
