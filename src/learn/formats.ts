@@ -91,7 +91,7 @@ async function withDates(mapping: ParseMapping, file: MeasureContext): Promise<M
   const { meta, tables } = await file.read(mapping);
   const paths = new Map(Object.entries(mapping.facts ?? {}));
   // The path of a fact shows whether a date belongs to the run or to a calibration.
-  const byPath = new Map([...meta].map(([name, value]) => [String(paths.get(name) ?? name), value]));
+  const byPath = new Map([...meta].map(([name, value]) => [pathOf(paths.get(name) ?? name), value]));
   const found = findDates({ meta: byPath, tables });
   const isDated = typeof paths.get('date') === 'object';
   const { settle: settleIn, ...rest } = settleDates(
@@ -193,9 +193,13 @@ const quotePart = (name: string): string => (/[/[\]"*]/.test(name) ? `"${name}"`
 
 const MAX_RECORD_FACTS = 60;
 
-/** Where the standards put the time of a message, and how they write it. */
-const SENT_AT = ['/MSH/7', '/H/14'];
-const SENT_FORMATS = ['yyyyMMddHHmmss', 'yyyyMMddHHmmssZZZ', 'yyyyMMddHHmm', 'yyyyMMdd'];
+/** Where the standards put the time of a measurement and of the message about it, and how they write them. */
+const RUN_AT = ['/R/12', '/R/13', '/OBX/19'];
+const SENT_AT: readonly unknown[] = ['/MSH/7', '/H/14'];
+const RECORD_FORMATS = ['yyyyMMddHHmmss', 'yyyyMMddHHmmssZZZ', 'yyyyMMddHHmm', 'yyyyMMdd'];
+
+/** The number of a field does not show that it is the time of a message. */
+const pathOf = (path: unknown): string => (SENT_AT.includes(path) ? 'message sent' : String(path));
 
 /** The fields of a record type that occurs once are facts; other types are tables. */
 async function measureRecords({ tree, lines }: Records, file: MeasureContext): Promise<Measured> {
@@ -213,8 +217,8 @@ async function measureRecords({ tree, lines }: Records, file: MeasureContext): P
       }
     }
   }
-  const date = SENT_AT.find((path) => /^(?:19|20)\d{6}/.test(tree.lookup(path)()?.text ?? ''));
-  if (date !== undefined) facts['date'] = { from: date, format: SENT_FORMATS };
+  const date = RUN_AT.find((path) => /^(?:19|20)\d{6}/.test(tree.lookup(path)()?.text ?? ''));
+  if (date !== undefined) facts['date'] = { from: date, format: RECORD_FORMATS };
   return withDates({ format: 'records', facts, tables }, file);
 }
 

@@ -146,3 +146,28 @@ describe('a date of another purpose does not become that of the run:', () => {
     ]);
   });
 });
+
+describe('records of analysers', () => {
+  const astm = (...times: string[]): string =>
+    [
+      'H|\\^&|||Analyser^1|||||LIS||P|1|20260201102030',
+      'O|1|S1||^^^GLU',
+      `R|1|^^^GLU|5.41|mmol/L||N||F|||${times.join('|')}`,
+      `R|2|^^^NA|141|mmol/L||N||F|||${times.join('|')}`,
+      'L|1|N',
+    ].join('\r');
+
+  test('have the date at which the test began, or else ended', async () => {
+    expect(dayOf(await read(astm('20260105090000', '20260106090000')))).toBe(RUN);
+    expect(dayOf(await read(astm('', '20260105090000')))).toBe(RUN);
+    const hl7 = `MSH|^~\\&|LIS|Lab|EHR||20260201102030||ORU^R01|42|P|2.5\rOBX|1|NM|WBC||5.1|10^9/L|||||||||||||20260105090000`;
+    expect(dayOf(await read(hl7))).toBe(RUN);
+  });
+
+  test.each(['20260201102030', '2026-02-01 10:20:30'])('have no date if only the message has one: %s', async (sent) => {
+    expect(dayOf(await read(astm('', '').replace('20260201102030', sent)))).toBeUndefined();
+    expect(
+      dayOf(await read(`MSH|^~\\&|LIS|Lab|EHR||${sent}||ORU^R01|42|P|2.5\rOBX|1|NM|WBC||5.1|10^9/L`)),
+    ).toBeUndefined();
+  });
+});
