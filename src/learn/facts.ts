@@ -217,7 +217,8 @@ function scoreOf(
   for (const line of lines) {
     const { good, crowded, empty, hasLost, ...reading } = readings.get(line) ?? NO_PAIRS;
     // A wide line of a workbook counts no more than others.
-    const junk = Math.min(2, reading.junk + Number(hasLost));
+    // A missing fact is better than one cut from a sentence.
+    const junk = Math.min(2, reading.junk + 0.9 * Number(hasLost));
     // All finders read all lines, so a line that another one has read would yield further facts.
     if (read.has(line)) penalty += 2 * (good.length + empty + junk);
     else {

@@ -1,3 +1,4 @@
+import { isDrawn } from '../parse/extract/grid.js';
 import { isBlank, isEmpty, type Line } from '../parse/lines.js';
 import type { Body, Range } from './header.js';
 import { areSamples, type CellKind, isMeasure, isQuantity, isSubject, isWord, kindsOf } from './kinds.js';
@@ -124,8 +125,10 @@ export function findPlates(lines: readonly Line[]): PlateRange[] {
   for (let index = 0; index < lines.length; index++) {
     const width = plateWidth(lines[index]);
     if (width === undefined || plateWidth(lines[index + 1]) !== undefined) continue;
-    const { to, hasGaps } = findPlateEnd(lines, index + 1, width);
-    if (to > index + 1 && isOnPlate(lines.slice(index + 1, to), startOfPlate(lines[index])))
+    const below = lines.slice(index + 1, index + 3).filter(isDrawn).length;
+    const from = index + 1 + below;
+    const { to, hasGaps } = findPlateEnd(lines, from, width);
+    if (to > from && isOnPlate(lines.slice(from, to), startOfPlate(lines[index])))
       plates.push({ from: index, to, hasGaps });
     index = Math.max(index, to - 1);
   }

@@ -56,6 +56,12 @@ describe('a list of facts', () => {
     const text = 'Completed:\tBath:\t77.3 K\nStarted:\t10:05\tGas:\tN2\n';
     expect(meta(await read(text + TABS))).toEqual({ Completed: null, Bath: 77.3, Started: '10:05', Gas: 'N2' });
   });
+
+  test('can have a name without a value before a cell with a name and a value', async () => {
+    const text = 'Analyst:          Data Type: Original\nSample: S 17      Lamp: D2\nDilution:         Volume: 50 mL\n';
+    const facts = { Analyst: null, 'Data Type': 'Original', Sample: 'S 17', Lamp: 'D2', Dilution: null, Volume: 50 };
+    expect(meta(await read(text + TABLE.replaceAll(',', '   ')))).toEqual(facts);
+  });
 });
 
 describe('no fact is', () => {
@@ -105,6 +111,13 @@ describe('no fact is', () => {
   test('a name without a value within a list', async () => {
     const text = '"Build","7"\n"Operator",""\n"Protocol",""\n"Site","Lab 3"\n';
     expect(Object.values(meta(await read(text + TABLE))).filter((value) => value !== null)).toEqual([7, 'Lab 3']);
+  });
+
+  test('the start of a sentence up to a time of day', async () => {
+    const text = `Version: 7\nReviewed on Tue Mar 05 12:20:51 2024 by V7; User: Ada\nSerial number: S6-30; Computer: PC 4\n`;
+    const facts = meta(await read(text + TABS));
+    expect(facts).toMatchObject({ Version: 7, User: 'Ada', Computer: 'PC 4' });
+    expect(Object.keys(facts).join()).not.toContain('Reviewed');
   });
 
   test('split at a comma within brackets', async () => {

@@ -152,6 +152,12 @@ describe('a file with several parts', () => {
     expect(rows(record)[5]).toEqual({ well: 'B2', Results: 0.6 });
   });
 
+  test('has the wells of a plate with a line drawn under its header', async () => {
+    const record = await read('Results\n,1,2,3,4\n,__________\nA,0.1,0.2,0.3,0.4\nB,0.5,0.6,0.7,0.8\n');
+    expect(rows(record)).toHaveLength(8);
+    expect(rows(record)[5]).toEqual({ well: 'B2', Results: 0.6 });
+  });
+
   test('has a fact for a line without a name', async () => {
     const record = await read(`Linear Sweep\nSample: S1\nOperator: Ada\n\nx,y,z${XY}`);
     expect(meta(record)).toMatchObject({ heading: 'Linear Sweep', Sample: 'S1' });

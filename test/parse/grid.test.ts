@@ -30,6 +30,16 @@ describe('a plate', () => {
     ]);
   });
 
+  test.each([
+    ['under its header', ',1,2\n,________\nA,0.1,0.2\nB,0.3,0.4\n,________\n'],
+    ['under each column', ',1,2\n---,---,---\nA,0.1,0.2\nB,0.3,0.4\n'],
+    ['under numbers without letters', ',1,2\n,--------\n,0.1,0.2\n,0.3,0.4\n'],
+  ])('has no row for a line drawn %s', async (_, text) => {
+    expect(rows(await plate(text)).map(({ well, value }) => `${well} ${value}`)).toEqual([
+      ...['A1 0.1', 'A2 0.2', 'B1 0.3', 'B2 0.4'],
+    ]);
+  });
+
   test('keeps the text of a well without a value', async () => {
     const record = await read(',1,2\nA,0.1,OVRFLW\n', { ...mapping(), missing: 'OVRFLW' });
     expect(rows(record)[1]).toEqual({ well: 'A2', value: null, 'value text': 'OVRFLW' });

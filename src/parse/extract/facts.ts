@@ -301,9 +301,15 @@ function alternatingCells(line: Line): Pair[] {
   let open: string | undefined;
   for (const cell of line.cells) {
     if (cell === '' || cell === ':' || cell === '=' || cell === '|') continue;
-    const both = open === undefined ? nameAndValue(cell) : undefined;
-    if (both) pairs.push({ ...both, line });
-    else if (open === undefined) open = cell;
+    // A name and its value directly after a name: the first has no value.
+    const both = open === undefined || /[:=]$/.test(open) ? nameAndValue(cell) : undefined;
+    if (both) {
+      if (open !== undefined) pairs.push({ name: open, text: '', line });
+      pairs.push({ ...both, line });
+      open = undefined;
+      continue;
+    }
+    if (open === undefined) open = cell;
     else {
       // A name directly after a name: the first has no value.
       const isName = /[:=]$/.test(cell) && /[:=]$/.test(open);

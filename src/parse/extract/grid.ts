@@ -1,4 +1,4 @@
-import { type Line, quoted } from '../lines.js';
+import { isBlank, type Line, quoted } from '../lines.js';
 import type { BlockSink } from './blocks.js';
 import { cleanName, createUniqueNames, type FileColumn, unnamedColumn } from './columns.js';
 import { addRow, beginBlock, type TableBuilder } from './table.js';
@@ -76,6 +76,11 @@ export const createPlateSink = (reader: PlateReader): BlockSink => ({
   row(line) {
     const { block, left } = reader;
     if (!block) return;
+    if (isDrawn(line)) {
+      // One line drawn per plate is none of its rows. One per column may be a row without letters that was not measured.
+      if (line.cells.filter((cell) => cell !== '').length > block.plates.length) reader.counted++;
+      return;
+    }
     reader.isLettered ??= block.left.length > 0 && isLetter(line.cells[0]);
     reader.letter = nextLetter(reader, line);
     // The letter is part of the well name; the other cells to the left are filled down.
@@ -89,6 +94,10 @@ export const createPlateSink = (reader: PlateReader): BlockSink => ({
     reader.counted = line.cells.length > 1 ? reader.counted + 1 : 0;
   },
 });
+
+/** Each cell is empty or a drawn line. */
+export const isDrawn = (line: Line): boolean =>
+  !isBlank(line) && line.cells.every((cell) => cell === '' || /^[-=_*+|]{3,}$/.test(cell));
 
 /** In a well, to the left of the plates, or the label to the right of one. */
 const isPlateCell = ({ plates, left }: Block, at: number): boolean =>
