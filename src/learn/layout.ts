@@ -80,12 +80,13 @@ export async function findLayout(lines: readonly Line[], slice: TimeSlice, delim
   const long: LongRow[] = [];
   let top = 0;
   const known = special.sort((a, b) => a.from - b.from);
+  const state: Search = {
+    ...{ found, headless, long, slice, known: found.length, isDelimited: delimiter !== undefined },
+    ...{ tries: MAX_TRIES, linesLeft: MAX_LINES_SEARCHED },
+  };
   for (const { from, to } of [...known, { from: lines.length, to: lines.length }]) {
-    await search(
-      lines,
-      { from: top, to: from },
-      { found, headless, long, slice, known: found.length, tries: MAX_TRIES, isDelimited: delimiter !== undefined },
-    );
+    await search(lines, { from: top, to: from }, state);
+    state.tries = MAX_TRIES;
     top = to;
   }
   const isOther = ({ at, body }: LongRow) =>
@@ -96,7 +97,7 @@ export async function findLayout(lines: readonly Line[], slice: TimeSlice, delim
     /** The first names that cannot be assigned to columns. */
     nameless: nameless?.kind === 'rows' ? nameless.header.skip[0] : undefined,
     /** Whether further tables were not searched for. */
-    isCut: found.length - plates.length - described.length >= MAX_TABLES,
+    isCut: found.length - plates.length - described.length >= MAX_TABLES || state.linesLeft < 0,
     /** The first of some rows within rows whose levels cannot be distinguished. */
     mixed: nested.flatMap((each) => (each.levels ? [] : lines.slice(each.from, each.from + 1)))[0],
     headless: headless[0],
@@ -141,12 +142,17 @@ interface Search {
   /** Whether an empty cell leaves a trace, unlike in lines split at blanks. */
   readonly isDelimited: boolean;
   tries: number;
+  linesLeft: number;
 }
+
+/** Each search looks at all lines of its region, so thousands of small lists of facts would take minutes. */
+const MAX_LINES_SEARCHED = 1_000_000;
 
 /** Finds the clearest table of a region, then searches above and below it in the same way. */
 async function search(lines: readonly Line[], region: Range, state: Search): Promise<void> {
   const { found, headless, slice } = state;
-  if (region.to - region.from < 2 || found.length >= MAX_TABLES + state.known) return;
+  if (region.to - region.from < 2 || found.length >= MAX_TABLES + state.known || state.linesLeft < 0) return;
+  state.linesLeft -= region.to - region.from;
   const rows = await findBody(lines, region, slice);
   if (!rows) return;
   const first = lines[rows.from];
