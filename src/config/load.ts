@@ -6,10 +6,11 @@ import { z } from 'zod';
 import { ConfigError, EXIT, isForbidden, LabfeedError, type Place, type Problem, systemCode } from '../errors.js';
 import { userName } from '../process.js';
 import { globDepth, nearest } from '../text.js';
+import { type FleetConfig, isPostgres, memberJournal, resolveFleet } from './fleet.js';
 import { type CheckContext, checkValue, unknownKey } from './problems.js';
 import { type Config, configSchema, INSTRUMENT_NAME, type InstrumentConfig, instrumentSchema } from './schema.js';
 import { resolveSecret, type SecretSource, secretFile } from './secrets.js';
-import { checkAuthority, resolveCommand, resolveNotebook } from './settings.js';
+import { checkAuthority, notebookSchema, resolveCommand, resolveNotebook } from './settings.js';
 import { type ConfigPath, readYaml, type YamlFile } from './yaml.js';
 
 /** An instrument with its name, absolute paths, and the locations of its keys. */
@@ -40,7 +41,11 @@ export interface AccessRules {
   readonly own: readonly string[];
 }
 
-type Settings = Omit<Config, 'include' | 'instruments' | 'notebook' | 'journal'> & { readonly journal: string };
+type Settings = Omit<Config, 'include' | 'instruments' | 'notebook' | 'journal' | 'role' | 'fleet'> & {
+  readonly journal: string;
+  /** Set if this machine is a member of a fleet. */
+  readonly fleet?: FleetConfig;
+};
 
 /** What could be read of a configuration, and every mistake in it. */
 export interface LoadedConfig {
@@ -66,7 +71,7 @@ export interface LoadedConfig {
 export type UsableConfig = LoadedConfig & Required<Pick<LoadedConfig, 'notebook'>>;
 
 /** A mistake in one of these keeps the daemon from starting. */
-const NEEDED_TO_START: ReadonlySet<string> = new Set(['notebook', 'journal', 'status']);
+const NEEDED_TO_START: ReadonlySet<string> = new Set(['notebook', 'journal', 'role', 'fleet', 'status']);
 
 /** `hiding`: problems that may hide instruments. */
 interface Found {
@@ -97,10 +102,13 @@ export function loadConfig(file: string, draft?: DraftFile): LoadedConfig {
     return (checked.problems.length === 0 ? checked.value : schema.safeParse(undefined).data) as Config[K] | undefined;
   };
   reportUnknownKeys(main, top, Object.keys(configSchema.shape), { problems, hiding });
-  const written = setting('notebook');
+  const settings = readSettings(setting, main);
+  if (settings.fleet === undefined) problems.push(...refuseFleetKeys(main, top));
+  // A watcher has no key, and sends nothing to the notebook.
+  const isWatcher = settings.fleet?.role === 'watch' && top['notebook'] === undefined;
+  const written = isWatcher ? notebookSchema.parse(NO_NOTEBOOK) : setting('notebook');
   const notebook = written && resolveNotebook(written, dirname(main.file));
   if (notebook?.ca !== undefined) problems.push(...checkAuthority(notebook.ca, main.placeOf(['notebook', 'ca'])));
-  const settings = readSettings(setting, main.file);
   const parts = [main, ...readParts(main, setting('include'), { problems, hiding }, draft)];
   const entries = parts.flatMap((yaml) => readEntries(yaml, hiding));
   const checked = checkEntries(entries, problems, ownFiles(settings, notebook?.key, parts));
@@ -130,8 +138,29 @@ function checkSource({ name, source, placeOf }: Instrument, claims: readonly Cla
   return [{ where: placeOf(['source']), message, hint, stops: { instrument: name } }];
 }
 
-function readSettings(setting: <K extends keyof Config>(key: K) => Config[K] | undefined, file: string): Settings {
+/** What the configuration of a watcher has instead of a notebook. Reserved by RFC 2606, so nothing can be sent there. */
+const NO_NOTEBOOK = { url: 'https://fleet.invalid', key: { env: 'LABFEED_NO_KEY' } };
+
+function refuseFleetKeys(main: YamlFile, top: Readonly<Record<string, unknown>>): Problem[] {
+  const hint = 'write journal: postgres://USER@HOST/DATABASE, or remove it';
+  return ['role', 'fleet'].flatMap((key) =>
+    top[key] === undefined
+      ? []
+      : {
+          where: main.placeOf([key]),
+          message: `${key}: this machine is not a member of a fleet`,
+          hint,
+          stops: 'daemon',
+        },
+  );
+}
+
+function readSettings(
+  setting: <K extends keyof Config>(key: K) => Config[K] | undefined,
+  { file, placeOf }: YamlFile,
+): Settings {
   const folder = dirname(file);
+  const [role, fleet] = [setting('role') ?? 'all', setting('fleet') ?? {}];
   const journal = setting('journal');
   const alarms = setting('alarms');
   const status = setting('status') ?? false;
@@ -141,7 +170,14 @@ function readSettings(setting: <K extends keyof Config>(key: K) => Config[K] | u
     log: setting('log') ?? 'info',
     keep: setting('keep') ?? 0,
     spool: setting('spool') ?? 0,
-    journal: journal === undefined ? defaultJournal(file) : resolve(folder, journal),
+    journal:
+      journal === undefined || isPostgres(journal)
+        ? memberJournal(fleet.state, folder, defaultJournal(file))
+        : resolve(folder, journal),
+    ...(journal !== undefined &&
+      isPostgres(journal) && {
+        fleet: resolveFleet(journal, role, fleet, folder, placeOf(['fleet', 'password'])),
+      }),
     ...(alarms === undefined ? {} : { alarms: resolveCommand(alarms, folder) }),
   };
 }
@@ -269,8 +305,8 @@ type WrittenInstrument = z.input<typeof instrumentSchema>;
 
 /** What must never be filed, wherever a link to it is. */
 function ownFiles(settings: Settings, key: SecretSource | undefined, files: readonly YamlFile[]): string[] {
-  const { journal, status } = settings;
-  const secrets = [key, ...(status === false ? [] : [status.token, status.readToken])];
+  const { journal, status, fleet } = settings;
+  const secrets = [key, fleet?.passwordFrom, ...(status === false ? [] : [status.token, status.readToken])];
   return [
     ...secrets.flatMap((source) => (source && secretFile(source)) ?? []),
     ...['', '-wal', '-shm', '.lock', '.seen', '.live', '.login'].map((suffix) => journal + suffix),
@@ -387,7 +423,8 @@ export function missingInstruments({ listed, incompleteBecause, placeOf }: Loade
 
 /** Rejects a configuration with which the daemon would do nothing. */
 export function requireInstruments(config: LoadedConfig): void {
-  if (config.listed.length === 0) throw new ConfigError([...config.problems, ...missingInstruments(config)]);
+  if (config.listed.length === 0 && config.settings.fleet?.role !== 'deliver')
+    throw new ConfigError([...config.problems, ...missingInstruments(config)]);
 }
 
 const SYSTEM_FOLDER = '/etc/labfeed';

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { expectSchema } from './expectations.js';
+import { fleetSchema, isPostgres, refusePostgres, roleSchema } from './fleet.js';
 import { ARROW, duration, listOf, mapError, positiveDuration, size, text } from './grammar.js';
 import { alarmsSchema, notebookSchema, statusSchema } from './settings.js';
 import { type ParseOptions, parseSchema } from './vocabulary.js';
@@ -422,10 +423,16 @@ export const configSchema = z
       .describe('Other files with instruments: one glob or a list, relative to this file.'),
     notebook: notebookSchema,
     journal: text('a path')
+      .check(({ value, issues }) => {
+        const message = isPostgres(value) ? refusePostgres(value) : undefined;
+        if (message !== undefined) issues.push({ code: 'custom', input: value, message });
+      })
       .optional()
       .describe(
-        'The journal file, on a local disk. Default: /var/lib/labfeed/journal.db for /etc/labfeed/config.yaml, else labfeed.journal/journal.db beside labfeed.yaml.',
+        'The journal file, on a local disk. Default: /var/lib/labfeed/journal.db for /etc/labfeed/config.yaml, else labfeed.journal/journal.db beside labfeed.yaml. Or postgres://… for a fleet of several machines.',
       ),
+    role: roleSchema,
+    fleet: fleetSchema,
     spool: size()
       .prefault('10GB')
       .describe(

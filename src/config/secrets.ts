@@ -82,7 +82,7 @@ export function readToken(source: SecretSource, where: Place, env: NodeJS.Proces
   throw new ConfigError([{ where, message, hint: 'create one with openssl rand -hex 32', stops: 'daemon' }]);
 }
 
-function readSecret(what: string, source: SecretSource, where: Place, env: NodeJS.ProcessEnv): string {
+export function readSecret(what: string, source: SecretSource, where: Place, env: NodeJS.ProcessEnv): string {
   const refuse = (message: string, hint: string): never => {
     throw new ConfigError([{ where, message, hint, stops: 'daemon' } satisfies Problem]);
   };

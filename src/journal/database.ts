@@ -125,13 +125,13 @@ function openOwned(path: string, timeout = BUSY_MS): Database {
   }
 }
 
-/** Brings the journal to the current version. */
-export function migrate(database: Database, path: string): void {
+/** Brings the journal to the current version, or to this earlier one. */
+export function migrate(database: Database, path: string, to = MIGRATIONS.length): void {
   const version = readVersion(database, path);
-  if (version === MIGRATIONS.length) return;
+  if (version >= to) return;
   // In one transaction with the version number: a crash leaves the journal as it was, and the disk is waited for once.
-  const steps = MIGRATIONS.slice(version).join('\n');
-  database.exec(`BEGIN IMMEDIATE; ${steps}; PRAGMA user_version = ${MIGRATIONS.length}; COMMIT;`);
+  const steps = MIGRATIONS.slice(version, to).join('\n');
+  database.exec(`BEGIN IMMEDIATE; ${steps}; PRAGMA user_version = ${to}; COMMIT;`);
 }
 
 /** Opens a second connection, without the lock that identifies the daemon. */

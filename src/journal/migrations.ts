@@ -464,4 +464,27 @@ export const MIGRATIONS: readonly string[] = [
   'ALTER TABLE sources ADD COLUMN since INTEGER;',
   // The part of the mapping that determines the columns; NULL in older rows. In `shapes`, `mapping` now has it, too.
   'ALTER TABLE drifts ADD COLUMN layout TEXT;',
+  // Every table of the outbox half gets a primary key, so that a fleet can ship its rows. `forwards`: what a member of a
+  // fleet has not handed over yet.
+  `
+  CREATE TABLE new_drafts (number INTEGER PRIMARY KEY, run INTEGER NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+    title TEXT NOT NULL, date TEXT NOT NULL, body TEXT NOT NULL, tags TEXT NOT NULL DEFAULT '[]',
+    written INTEGER NOT NULL DEFAULT 0, stored TEXT, extras TEXT, addition INTEGER NOT NULL DEFAULT 0) STRICT;
+  INSERT INTO new_drafts SELECT rowid, run, title, date, body, tags, written, stored, extras, addition FROM earlier_drafts;
+  DROP TABLE earlier_drafts;
+  ALTER TABLE new_drafts RENAME TO earlier_drafts;
+  CREATE INDEX earlier_drafts_run ON earlier_drafts (run);
+  CREATE TABLE new_comments (number INTEGER PRIMARY KEY, run INTEGER NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+    n INTEGER NOT NULL, text TEXT NOT NULL, comment INTEGER) STRICT;
+  INSERT INTO new_comments SELECT rowid, run, n, text, comment FROM earlier_comments;
+  DROP TABLE earlier_comments;
+  ALTER TABLE new_comments RENAME TO earlier_comments;
+  CREATE INDEX earlier_comments_run ON earlier_comments (run, n);
+  CREATE TABLE new_alarms (number INTEGER PRIMARY KEY, kind TEXT NOT NULL, instrument TEXT, since INTEGER NOT NULL,
+    text TEXT NOT NULL) STRICT;
+  INSERT INTO new_alarms SELECT rowid, kind, instrument, since, text FROM alarms;
+  DROP TABLE alarms;
+  ALTER TABLE new_alarms RENAME TO alarms;
+  CREATE TABLE forwards (id INTEGER PRIMARY KEY AUTOINCREMENT, operation TEXT NOT NULL) STRICT;   -- JSON
+  `,
 ];

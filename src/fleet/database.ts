@@ -1,0 +1,179 @@
+import { readFileSync } from 'node:fs';
+import pg from 'pg';
+import type { FleetConfig } from '../config/fleet.js';
+import { explain, LabfeedError } from '../errors.js';
+
+/** The connection to PostgreSQL. One pool per process; every call is a statement or a transaction of its own. */
+export class Postgres {
+  readonly #pool: pg.Pool;
+  readonly #options: pg.ClientConfig;
+  /** Why the last call could not reach the database; undefined once a later one succeeded. */
+  trouble: string | undefined;
+
+  constructor(config: FleetConfig, conceal: (secret: string) => void) {
+    this.#options = optionsOf(config, conceal);
+    this.#pool = new pg.Pool({ ...this.#options, max: 4, idleTimeoutMillis: 30_000 });
+    // A connection that breaks while it is idle is replaced at the next call.
+    this.#pool.on('error', () => undefined);
+  }
+
+  async rows<Row extends object>(text: string, values: readonly unknown[] = []): Promise<Row[]> {
+    return this.#attempt(async () => (await this.#pool.query<Row>(text, [...values])).rows);
+  }
+
+  async row<Row extends object>(text: string, values: readonly unknown[] = []): Promise<Row | undefined> {
+    return (await this.rows<Row>(text, values))[0];
+  }
+
+  /** The number of rows that were changed. */
+  async run(text: string, values: readonly unknown[] = []): Promise<number> {
+    return this.#attempt(async () => (await this.#pool.query(text, [...values])).rowCount ?? 0);
+  }
+
+  async transaction<T>(work: (client: pg.ClientBase) => Promise<T>, begin = 'BEGIN'): Promise<T> {
+    return this.#attempt(async () => {
+      const client = await this.#pool.connect();
+      let failure: Error | undefined;
+      try {
+        await client.query(begin);
+        const result = await work(client);
+        await client.query('COMMIT');
+        return result;
+      } catch (error) {
+        failure = error instanceof Error ? error : new Error(String(error));
+        await client.query('ROLLBACK').catch(() => undefined);
+        throw error;
+      } finally {
+        // After an error its state is not certain.
+        client.release(failure);
+      }
+    });
+  }
+
+  async #attempt<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      const result = await work();
+      this.trouble = undefined;
+      return result;
+    } catch (error) {
+      if (isAway(error)) this.trouble = explain(error);
+      throw error;
+    }
+  }
+
+  /**
+   * Calls `wake` at each notification, until `close` is called. A notification can be lost, so it only makes a poll come
+   * earlier. `isOpen` tells whether they arrive at present.
+   */
+  listen(wake: (payload: string) => void): { close(): Promise<void> } {
+    let isClosed = false;
+    let client: pg.Client | undefined;
+    let timer: NodeJS.Timeout | undefined;
+    const open = async (): Promise<void> => {
+      if (isClosed) return;
+      const next = new pg.Client({ ...this.#options, query_timeout: 0 });
+      client = next;
+      const again = (): void => {
+        if (client !== next || isClosed) return;
+        client = undefined;
+        next.end().catch(() => undefined);
+        timer = setTimeout(() => void open(), LISTEN_AGAIN_MS);
+        timer.unref();
+      };
+      next.on('error', again);
+      next.on('end', again);
+      next.on('notification', ({ payload = '' }) => wake(payload));
+      try {
+        await next.connect();
+        await next.query('LISTEN labfeed');
+      } catch {
+        again();
+      }
+    };
+    void open();
+    return {
+      async close() {
+        isClosed = true;
+        clearTimeout(timer);
+        await client?.end().catch(() => undefined);
+      },
+    };
+  }
+
+  async close(): Promise<void> {
+    await this.#pool.end();
+  }
+}
+
+const LISTEN_AGAIN_MS = 2000;
+
+/** A database that does not respond counts as away after this time. */
+const QUERY_MS = 20_000;
+
+function optionsOf(
+  { url, password, ca, isEncrypted }: FleetConfig,
+  conceal: (secret: string) => void,
+): pg.ClientConfig {
+  const { hostname, port, pathname, username, searchParams } = new URL(url);
+  const socket = searchParams.get('host');
+  return {
+    host: socket ?? decodeURIComponent(hostname).replace(/^\[|\]$/g, ''),
+    ...(port && { port: Number(port) }),
+    ...(pathname.length > 1 && { database: decodeURIComponent(pathname.slice(1)) }),
+    ...(username && { user: decodeURIComponent(username) }),
+    // Without one, `pg` looks for it in .pgpass. Read at each connection, so that it can be replaced.
+    ...(password && { password: () => readPassword(password, conceal) }),
+    // Public authorities, or only the given one; the name in the certificate must be that of the host.
+    ssl: isEncrypted && (ca === undefined ? true : { ca: readFileSync(ca, 'utf8') }),
+    application_name: 'labfeed',
+    connectionTimeoutMillis: 5000,
+    query_timeout: QUERY_MS,
+    keepAlive: true,
+    types: { getTypeParser: parserOf as typeof pg.types.getTypeParser },
+  };
+}
+
+function readPassword(read: () => string, conceal: (secret: string) => void): string {
+  const password = read();
+  conceal(password);
+  return password;
+}
+
+const BIGINT = 20;
+
+/** Ids and times are below 2^53. */
+function parserOf(oid: number, format?: 'text' | 'binary'): (value: string) => unknown {
+  if (oid === BIGINT && format !== 'binary') return Number;
+  return pg.types.getTypeParser(oid, format as 'text') as (value: string) => unknown;
+}
+
+/** Another leader took over: nothing of this one may be recorded or sent any more. */
+export class FencedError extends LabfeedError {
+  override readonly name = 'FencedError';
+}
+
+const codeOf = (error: unknown): string => String((error as { code?: unknown } | null)?.code ?? '');
+
+/** By `labfeed.ship`. */
+export const isFenced = (error: unknown): boolean => /^LF00[12]$/.test(codeOf(error));
+
+/**
+ * Whether the database could not be reached, or is starting, stopping or read-only, such as a replica before its promotion:
+ * the same call may succeed later. Other errors are answers to this call.
+ */
+export function isAway(error: unknown): boolean {
+  const code = codeOf(error);
+  // https://www.postgresql.org/docs/current/errcodes-appendix.html; names such as ECONNREFUSED are those of the system.
+  if (/^[0-9A-Z]{5}$/.test(code)) return /^(08|28|3D|53|57P|58|25006|40|55P03)/.test(code);
+  return !(error instanceof TypeError || error instanceof RangeError || error instanceof LabfeedError);
+}
+
+/** What a person can do about a database that refuses the connection. */
+export function adviseConnection(error: unknown): string | undefined {
+  const code = codeOf(error);
+  if (code.startsWith('28')) return 'check the user in `journal` and the password in `fleet.password`';
+  if (code === '3D000') return 'create the database: createdb labfeed';
+  if (code === '42501') return 'let the user create the schema: GRANT CREATE ON DATABASE labfeed TO labfeed';
+  if (/CERT|SELF_SIGNED|UNABLE_TO|ERR_TLS/.test(code)) return 'name the authority of the certificate in `fleet.ca`';
+  return undefined;
+}

@@ -1,0 +1,238 @@
+import { Connection, type Database } from '../journal/database.js';
+
+/** A table of the outbox half. Its rows are in the leader's working copy, in PostgreSQL, and in those of the standbys. */
+export interface Table {
+  readonly name: string;
+  readonly columns: readonly string[];
+  readonly key: readonly string[];
+  readonly blobs: ReadonlySet<string>;
+  /** The definition of each column for PostgreSQL. */
+  readonly definitions: readonly string[];
+}
+
+export type Tables = ReadonlyMap<string, Table>;
+
+/**
+ * The intake half describes the folders of one machine. The identity of the fleet is in `labfeed.fleet`, and a member's
+ * own operations are in its own journal.
+ */
+const LOCAL: ReadonlySet<string> = new Set([
+  ...['files', 'instruments', 'growing', 'folders', 'identity', 'forwards', 'working_copy', 'sqlite_sequence'],
+]);
+
+/** What the leader records about members, in the same transactions as what it does with their operations. */
+export const FLEET_TABLES = `
+  -- The number of the last operation of a member that was applied.
+  CREATE TABLE IF NOT EXISTS received (member INTEGER PRIMARY KEY, number INTEGER NOT NULL) STRICT;
+  -- Which run of the fleet a member's own run became.
+  CREATE TABLE IF NOT EXISTS origins (
+    member INTEGER NOT NULL,
+    run    INTEGER NOT NULL,        -- in the journal of the member
+    filed  INTEGER NOT NULL,        -- in the fleet
+    PRIMARY KEY (member, run)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX IF NOT EXISTS origins_filed ON origins (filed);
+  -- Operations that could not be applied.
+  CREATE TABLE IF NOT EXISTS failures (
+    member    INTEGER NOT NULL,
+    number    INTEGER NOT NULL,
+    at        INTEGER NOT NULL,
+    reason    TEXT NOT NULL,
+    operation TEXT NOT NULL,
+    PRIMARY KEY (member, number)
+  ) STRICT, WITHOUT ROWID;
+  -- Answers to questions of members: whether a file may be moved or deleted, and what became of a decision.
+  CREATE TABLE IF NOT EXISTS answers (
+    member INTEGER NOT NULL,
+    number INTEGER NOT NULL,        -- of the operation that asked
+    at     INTEGER NOT NULL,
+    answer TEXT,                    -- JSON; null: not yet
+    PRIMARY KEY (member, number)
+  ) STRICT, WITHOUT ROWID;
+  -- Local to a working copy: how far it has followed. While it leads, it is ahead of that.
+  CREATE TABLE IF NOT EXISTS working_copy (epoch INTEGER NOT NULL, seq INTEGER NOT NULL, leads INTEGER NOT NULL) STRICT;
+`;
+
+/** The shipped tables of a database that has the journal's tables. */
+export function readTables(database: Database): Tables {
+  const db = new Connection(database);
+  const names = db.values<string>`SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name`;
+  const shipped = names.filter((name) => !LOCAL.has(name) && !name.startsWith('sqlite_'));
+  return new Map(shipped.map((name) => [name, readTable(db, name)]));
+}
+
+interface Column {
+  readonly name: string;
+  readonly type: string;
+  readonly notnull: number;
+  readonly pk: number;
+}
+
+const TYPES: Readonly<Record<string, string>> = {
+  INTEGER: 'bigint',
+  TEXT: 'text',
+  BLOB: 'bytea',
+  REAL: 'double precision',
+};
+
+function readTable(db: Connection, name: string): Table {
+  const columns = db.rows<Column>`SELECT name, type, "notnull", pk FROM pragma_table_info(${name}) ORDER BY cid`;
+  const key = columns.filter(({ pk }) => pk > 0).sort((a, b) => a.pk - b.pk);
+  if (key.length === 0) throw new Error(`the table ${name} has no primary key, so its rows cannot be shipped`);
+  return {
+    name,
+    columns: columns.map((column) => column.name),
+    key: key.map((column) => column.name),
+    blobs: new Set(columns.filter(({ type }) => type === 'BLOB').map((column) => column.name)),
+    definitions: columns.map(
+      (column) => `"${column.name}" ${TYPES[column.type] ?? 'text'}${column.notnull || column.pk ? ' NOT NULL' : ''}`,
+    ),
+  };
+}
+
+/** Members ask what became of their runs since they last did. */
+const MARKED: ReadonlySet<string> = new Set(['runs', 'origins', 'answers']);
+
+/** Unique constraints are checked at the end of a transaction: a session has lost the order of its changes. */
+const UNIQUE: Readonly<Record<string, string>> = {
+  runs: `,
+    UNIQUE (instrument, sha256, copy, refiling) DEFERRABLE INITIALLY DEFERRED,
+    UNIQUE (reference) DEFERRABLE INITIALLY DEFERRED,
+    UNIQUE (server, experiment) DEFERRABLE INITIALLY DEFERRED`,
+};
+
+/** The same tables for PostgreSQL, where IT can query them. They have no triggers of the journal: rows arrive complete. */
+export const createTables = (tables: Tables): string =>
+  [...tables.values()]
+    .map(({ name, definitions, key }) => {
+      const isMarked = MARKED.has(name);
+      return `
+  CREATE TABLE labfeed.${name} (
+    ${definitions.join(',\n    ')},
+    PRIMARY KEY (${key.map((column) => `"${column}"`).join(', ')})${UNIQUE[name] ?? ''}
+  );${
+    isMarked
+      ? `
+  ALTER TABLE labfeed.${name} ADD COLUMN shipped bigint;
+  CREATE INDEX ON labfeed.${name} (shipped);
+  CREATE TRIGGER shipped BEFORE INSERT OR UPDATE ON labfeed.${name} FOR EACH ROW EXECUTE FUNCTION labfeed.mark();`
+      : ''
+  }`;
+    })
+    .join('\n');
+
+export const dropTables = (names: readonly string[]): string =>
+  names.map((name) => `DROP TABLE labfeed."${name}";`).join('\n');
+
+/**
+ * The part of the PostgreSQL schema that is the fleet's own, as numbered steps like those of the journal. A released step is
+ * never edited.
+ */
+export const FLEET_STEPS: readonly string[] = [
+  `
+  -- One row. \`journal\`: the version of the journal's tables that are here; 0: none yet.
+  CREATE TABLE labfeed.fleet (
+    one      boolean PRIMARY KEY DEFAULT true CHECK (one),
+    id       text NOT NULL,
+    journal  integer NOT NULL DEFAULT 0,
+    -- The lease of the leader. Times are those of this server.
+    epoch    bigint NOT NULL DEFAULT 0,
+    seq      bigint NOT NULL DEFAULT 0,
+    leader   bigint,
+    until    timestamptz NOT NULL DEFAULT '-infinity',
+    -- The key that the leader sends with, so that its successor can delete it first.
+    notebook text,
+    session_key bigint
+  );
+  CREATE TABLE labfeed.members (
+    id       bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    instance text NOT NULL UNIQUE,
+    name     text NOT NULL,
+    role     text NOT NULL,
+    version  text NOT NULL,
+    seen_at  timestamptz NOT NULL,
+    skew_ms  bigint NOT NULL DEFAULT 0,
+    followed bigint,
+    live     json
+  );
+  CREATE INDEX ON labfeed.members (name);
+  CREATE TABLE labfeed.operations (
+    member bigint NOT NULL,
+    number bigint NOT NULL,
+    operation json NOT NULL,
+    at     timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (member, number)
+  );
+  -- Raw files and plots on their way to the notebook.
+  CREATE TABLE labfeed.contents (
+    sha256 text NOT NULL,
+    n      integer NOT NULL,
+    bytes  bytea NOT NULL,
+    PRIMARY KEY (sha256, n)
+  );
+  ALTER TABLE labfeed.contents ALTER COLUMN bytes SET STORAGE EXTERNAL;
+  CREATE TABLE labfeed.complete (
+    sha256 text PRIMARY KEY,
+    size   bigint NOT NULL,
+    at     timestamptz NOT NULL DEFAULT now()
+  );
+  -- The latest changes, for the standbys.
+  CREATE TABLE labfeed.changes (
+    seq     bigint PRIMARY KEY,
+    at      timestamptz NOT NULL DEFAULT now(),
+    changes jsonb NOT NULL
+  );
+  CREATE FUNCTION labfeed.mark() RETURNS trigger LANGUAGE plpgsql AS $$
+  BEGIN
+    NEW.shipped := current_setting('labfeed.seq')::bigint;
+    RETURN NEW;
+  END $$;
+  CREATE FUNCTION labfeed.apply(changes jsonb) RETURNS void LANGUAGE plpgsql AS $$
+  DECLARE
+    c jsonb;
+    t text;
+    sets text;
+    keys text;
+  BEGIN
+    FOR c IN SELECT * FROM jsonb_array_elements(changes) LOOP
+      t := c->>'t';
+      IF c->>'o' = 'i' THEN
+        EXECUTE format('INSERT INTO labfeed.%1$I SELECT * FROM jsonb_populate_record(NULL::labfeed.%1$I, $1)', t)
+          USING c->'v';
+        CONTINUE;
+      END IF;
+      SELECT string_agg(format('t.%1$I = n.%1$I', k), ' AND ') INTO keys FROM jsonb_object_keys(c->'k') AS k;
+      IF c->>'o' = 'd' THEN
+        EXECUTE format('DELETE FROM labfeed.%1$I AS t USING jsonb_populate_record(NULL::labfeed.%1$I, $1) AS n WHERE %2$s',
+          t, keys) USING c->'k';
+      ELSE
+        SELECT string_agg(format('%1$I = n.%1$I', k), ', ') INTO sets FROM jsonb_object_keys(c->'v') AS k;
+        EXECUTE format('UPDATE labfeed.%1$I AS t SET %2$s FROM jsonb_populate_record(NULL::labfeed.%1$I, $1) AS n WHERE %3$s',
+          t, sets, keys) USING (c->'k') || (c->'v');
+      END IF;
+    END LOOP;
+  END $$;
+  -- One round trip: a leader whose epoch is over changes nothing, and a repeated call changes nothing twice.
+  CREATE FUNCTION labfeed.ship(p_epoch bigint, p_seq bigint, p_changes jsonb) RETURNS bigint LANGUAGE plpgsql AS $$
+  DECLARE
+    held record;
+  BEGIN
+    SELECT epoch, seq INTO held FROM labfeed.fleet FOR UPDATE;
+    IF held.epoch <> p_epoch THEN
+      RAISE EXCEPTION 'epoch % is over', p_epoch USING ERRCODE = 'LF001';
+    END IF;
+    IF p_seq <= held.seq THEN
+      RETURN held.seq;
+    END IF;
+    IF p_seq <> held.seq + 1 THEN
+      RAISE EXCEPTION 'changes % arrived before %', p_seq, held.seq + 1 USING ERRCODE = 'LF002';
+    END IF;
+    PERFORM set_config('labfeed.seq', p_seq::text, true);
+    PERFORM labfeed.apply(p_changes);
+    UPDATE labfeed.fleet SET seq = p_seq;
+    INSERT INTO labfeed.changes (seq, changes) VALUES (p_seq, p_changes);
+    PERFORM pg_notify('labfeed', 'changes');
+    RETURN p_seq;
+  END $$;
+  `,
+];

@@ -1,0 +1,213 @@
+import { rmSync } from 'node:fs';
+import { DatabaseSync } from '@photostructure/sqlite';
+import { backoffMs, type Clock } from '../clock.js';
+import { explain, LabfeedError } from '../errors.js';
+import { makePrivate } from '../filesystem.js';
+import { Connection, type Database, migrate } from '../journal/database.js';
+import { createJournal, type Journal } from '../journal/journal.js';
+import { MIGRATIONS } from '../journal/migrations.js';
+import type { Log } from '../log.js';
+import { applyChanges, type Change, readChangeset } from './changes.js';
+import { FencedError, isAway, isFenced, type Postgres } from './database.js';
+import { FLEET_TABLES, readTables, type Tables } from './tables.js';
+import { loadTables, restoreTriggers, withoutTriggers } from './upgrade.js';
+
+/**
+ * The outbox of the fleet as a SQLite database of this machine. A standby follows what the leader ships. The leader
+ * changes its copy with the journal's own code, and a change counts as durable once PostgreSQL has it: a copy that was
+ * leading when its process ended may have changes that nobody else has, so it is loaded again.
+ */
+export interface WorkingCopy {
+  readonly database: Database;
+  readonly tables: Tables;
+  /** Up to which shipment it has all changes; undefined before the first load. */
+  position(): number | undefined;
+}
+
+export function openWorkingCopy(path: string): WorkingCopy {
+  try {
+    return openCopy(path);
+  } catch {
+    // Damaged, of another version, or ahead of PostgreSQL: everything it has is there.
+    for (const suffix of ['', '-wal', '-shm']) rmSync(path + suffix, { force: true });
+    return openCopy(path);
+  }
+}
+
+function openCopy(path: string): WorkingCopy {
+  if (path !== ':memory:') makePrivate(path);
+  const database = new DatabaseSync(path);
+  try {
+    database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = OFF;');
+    const db = new Connection(database);
+    const version = db.value<number>`PRAGMA user_version` ?? 0;
+    if (version !== 0 && version !== MIGRATIONS.length) throw new Error('the working copy has another version');
+    migrate(database, path);
+    database.exec(FLEET_TABLES);
+    withoutTriggers(database);
+    if (db.exists`SELECT 1 FROM working_copy WHERE leads = 1`) throw new Error('the working copy was leading');
+    const tables = readTables(database);
+    return { database, tables, position: () => db.value<number>`SELECT seq FROM working_copy` };
+  } catch (error) {
+    database.close();
+    throw error;
+  }
+}
+
+interface Shipped {
+  readonly seq: number;
+  readonly changes: Change[];
+}
+
+const AT_A_TIME = 200;
+
+/** Brings the copy of a standby up to date, and returns its position. */
+export async function follow(copy: WorkingCopy, postgres: Postgres): Promise<number> {
+  for (;;) {
+    const at = copy.position();
+    if (at === undefined) return load(copy, postgres);
+    const rows = await postgres.rows<Shipped>(
+      'SELECT seq, changes FROM labfeed.changes WHERE seq > $1 ORDER BY seq LIMIT $2',
+      [at, AT_A_TIME],
+    );
+    const fleet = await postgres.row<{ seq: number }>('SELECT seq FROM labfeed.fleet');
+    if (rows.length === 0 && fleet?.seq === at) return at;
+    // Older changes were removed, or the tables were replaced.
+    if (rows[0]?.seq !== at + 1) {
+      if (rows.length === 0 && (fleet?.seq ?? 0) > at && (await hasChange(postgres, at + 1))) continue;
+      return load(copy, postgres);
+    }
+    inTransaction(copy.database, () => {
+      for (const { seq, changes } of rows) {
+        applyChanges(copy.database, changes, copy.tables);
+        new Connection(copy.database).run`UPDATE working_copy SET seq = ${seq}`;
+      }
+    });
+  }
+}
+
+/** It may have been shipped between two queries. */
+const hasChange = async (postgres: Postgres, seq: number): Promise<boolean> =>
+  (await postgres.row('SELECT 1 FROM labfeed.changes WHERE seq = $1', [seq])) !== undefined;
+
+/** Everything again: in one transaction that sees one state of PostgreSQL. */
+async function load({ database, tables }: WorkingCopy, postgres: Postgres): Promise<number> {
+  const db = new Connection(database);
+  db.run`DELETE FROM working_copy`;
+  for (const name of tables.keys()) database.exec(`DELETE FROM ${name}`);
+  return postgres.transaction(async (client) => {
+    const { rows } = await client.query<{ epoch: number; seq: number; journal: number }>(
+      'SELECT epoch, seq, journal FROM labfeed.fleet',
+    );
+    const { epoch = 0, seq = 0, journal = 0 } = rows[0] ?? {};
+    if (journal !== MIGRATIONS.length)
+      throw new LabfeedError('the tables of the fleet have another version', { hint: 'restart labfeed' });
+    await loadTables(client, database, tables);
+    db.run`INSERT INTO working_copy (epoch, seq, leads) VALUES (${epoch}, ${seq}, 0)`;
+    return seq;
+  }, 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY');
+}
+
+function inTransaction(database: Database, work: () => void): void {
+  database.exec('BEGIN');
+  try {
+    work();
+    database.exec('COMMIT');
+  } catch (error) {
+    database.exec('ROLLBACK');
+    throw error;
+  }
+}
+
+interface LeadingDeps {
+  readonly copy: WorkingCopy;
+  readonly postgres: Postgres;
+  readonly epoch: number;
+  /** The id of the fleet. */
+  readonly id: string;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Another leader took over. */
+  fenced(): void;
+}
+
+export interface LeadingJournal extends Journal {
+  readonly db: Connection;
+  /** Makes a change durable: the promise resolves when PostgreSQL has it. */
+  commit<T>(change: () => T): Promise<T>;
+  /** For figures. */
+  readonly shipments: { count: number; bytes: number; ms: number };
+}
+
+/** Opens the copy, which has everything, as the journal of the leader. */
+export function lead({ copy, postgres, epoch, id, clock, log, fenced }: LeadingDeps): LeadingJournal {
+  const { database, tables } = copy;
+  const db = new Connection(database);
+  db.run`UPDATE working_copy SET leads = 1, epoch = ${epoch}`;
+  restoreTriggers(database);
+  database.exec('PRAGMA foreign_keys = ON');
+  const stopping = new AbortController();
+  const shipments = { count: 0, bytes: 0, ms: 0 };
+  let session = database.createSession();
+  let seq = copy.position() ?? 0;
+
+  async function send(changes: readonly Change[]): Promise<void> {
+    const text = JSON.stringify(changes);
+    const began = clock.monotonic();
+    for (let attempt = 0; ; attempt++) {
+      try {
+        await postgres.rows('SELECT labfeed.ship($1, $2, $3)', [epoch, seq + 1, text]);
+        seq += 1;
+        shipments.count += 1;
+        shipments.bytes += text.length;
+        shipments.ms += clock.monotonic() - began;
+        return;
+      } catch (error) {
+        if (isFenced(error)) {
+          fenced();
+          throw new FencedError('another member of the fleet delivers now', { cause: error });
+        }
+        if (!isAway(error) || stopping.signal.aborted) throw error;
+        if (attempt === 0) log.warn({ reason: explain(error) }, 'the database of the fleet is away, nothing is sent');
+        await clock.sleep(backoffMs(attempt, { firstMs: 100, maxMs: 2000 }), stopping.signal);
+      }
+    }
+  }
+
+  /** What was recorded since the last call. A session cannot be emptied, so another one takes its place. */
+  function takeChanges(): Change[] {
+    const recorded = session.changeset();
+    session.close();
+    session = database.createSession();
+    return readChangeset(recorded, tables);
+  }
+
+  async function sync(): Promise<void> {
+    const changes = takeChanges();
+    if (changes.length > 0) await send(changes);
+  }
+
+  db.run`DELETE FROM identity`;
+  const journal = createJournal({ database, makeId: () => id, clock, sync, release: () => undefined });
+  return {
+    ...journal,
+    db,
+    commit: journal.commit,
+    shipments,
+    /** Ships what is left. If that fails, the copy is loaded again at the next start. */
+    async close() {
+      const late = setTimeout(() => stopping.abort(), CLOSE_MS);
+      try {
+        await journal.commit(() => undefined);
+        await journal.finish();
+        session.close();
+        if (journal.trouble() === undefined) db.run`UPDATE working_copy SET leads = 0, seq = ${seq}`;
+      } finally {
+        clearTimeout(late);
+        database.close();
+      }
+    },
+  };
+}
+
+const CLOSE_MS = 3000;

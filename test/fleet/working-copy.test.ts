@@ -1,0 +1,209 @@
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { systemClock } from '../../src/clock.js';
+import { fromPostgres, toPostgres } from '../../src/fleet/changes.js';
+import type { Postgres } from '../../src/fleet/database.js';
+import { takeLease } from '../../src/fleet/lease.js';
+import { prepareSchema } from '../../src/fleet/upgrade.js';
+import { follow, lead, openWorkingCopy, type WorkingCopy } from '../../src/fleet/working-copy.js';
+import type { NewRun, Reading } from '../../src/outbox.js';
+import { type Cluster, connectTo, noPostgres, startCluster } from '../support/postgres.js';
+import { silentLog } from '../support/silent-log.js';
+import { tempFolder } from '../support/temp-folder.js';
+
+let cluster: Cluster;
+
+beforeAll(async () => {
+  if (!noPostgres) cluster = await startCluster();
+}, 60_000);
+afterAll(async () => cluster?.remove(), 60_000);
+
+async function newFleet() {
+  const url = await cluster.createDatabase();
+  const postgres = connectTo(url);
+  onTestFinished(() => postgres.close());
+  const { id } = await prepareSchema(postgres, true);
+  return { url, postgres, id };
+}
+
+const options = { clock: systemClock, log: silentLog };
+
+async function leading(postgres: Postgres, id: string, copy: WorkingCopy, member = 1) {
+  const lease = await takeLease(postgres, member, { ...options, lost: () => undefined });
+  if (!lease) throw new Error('the lease is taken');
+  onTestFinished(() => lease.release(true));
+  await follow(copy, postgres);
+  let isFenced = false;
+  const fenced = (): void => {
+    isFenced = true;
+  };
+  const journal = lead({ ...options, copy, postgres, id, epoch: lease.epoch, fenced });
+  return { lease, journal, isFenced: () => isFenced };
+}
+
+const newRun = (n: number, text = ''): NewRun => ({
+  instrument: `i${n % 3}`,
+  file: {
+    path: `pc1:/data/${n}${text}`,
+    location: '',
+    size: n,
+    mtimeNs: 1_000_000n,
+    inode: 0n,
+    sha256: String(n).padStart(64, 'a'),
+  },
+  copy: '',
+  backlog: n % 2 === 0,
+  mapping: 'm',
+});
+const reading = (text: string): Reading => ({
+  draft: { title: text, date: '2026-01-01', body: `<p>${text}</p>`, tags: [text], comments: [text, 'b'] },
+});
+
+const dump = ({ database, tables }: WorkingCopy) =>
+  Object.fromEntries(
+    [...tables.values()].map(({ name, key }) => [
+      name,
+      database.prepare(`SELECT * FROM ${name} ORDER BY ${key.join(', ')}`).all(),
+    ]),
+  );
+
+test('every text survives the way through PostgreSQL', () => {
+  fc.assert(
+    fc.property(
+      fc.string({ unit: 'binary' }),
+      (text) => fromPostgres(toPostgres(text)) === text && !toPostgres(text).includes('\0'),
+    ),
+  );
+  expect(fromPostgres(toPostgres('a\0\u{e000}0\0'))).toBe('a\0\u{e000}0\0');
+});
+
+describe.skipIf(noPostgres)('with PostgreSQL', () => {
+  test('whatever is written, a standby that follows and one that loads have the same rows', async () => {
+    const change = fc.oneof(
+      fc.record({
+        kind: fc.constant('add' as const),
+        n: fc.integer({ min: 0, max: 30 }),
+        text: fc.string({ unit: 'binary', maxLength: 20 }),
+      }),
+      fc.record({ kind: fc.constant('file' as const), n: fc.integer({ min: 1, max: 20 }) }),
+      fc.record({
+        kind: fc.constant('park' as const),
+        n: fc.integer({ min: 1, max: 20 }),
+        text: fc.string({ unit: 'binary', maxLength: 20 }),
+      }),
+      fc.record({
+        kind: fc.constant('sql' as const),
+        n: fc.integer({ min: 1, max: 20 }),
+        which: fc.integer({ min: 0, max: 6 }),
+      }),
+      fc.record({ kind: fc.constant('ship' as const) }),
+    );
+    await fc.assert(
+      fc.asyncProperty(fc.array(change, { maxLength: 40 }), async (changes) => {
+        const { postgres, id } = await newFleet();
+        const [first, second] = [openWorkingCopy(':memory:'), openWorkingCopy(':memory:')];
+        const { journal } = await leading(postgres, id, first);
+        await follow(second, postgres);
+        for (const one of changes) {
+          if (one.kind === 'add') await journal.outbox.add(newRun(one.n, one.text), reading(one.text));
+          else if (one.kind === 'file')
+            await journal.outbox
+              .apply(
+                one.n,
+                { kind: 'intended', server: 's', floor: 1, at: 5 },
+                { kind: 'created', experiment: one.n, found: false },
+                { kind: 'finished' },
+              )
+              .catch(() => undefined);
+          else if (one.kind === 'park')
+            await journal.outbox
+              .apply(one.n, { kind: 'parked', as: 'held', failure: 'conflict', reason: one.text })
+              .catch(() => undefined);
+          else if (one.kind === 'sql')
+            await journal
+              .commit(() => journal.db.database.exec(STATEMENTS(one.n)[one.which] ?? ''))
+              .catch(() => undefined);
+          else await journal.commit(() => undefined);
+        }
+        await journal.commit(() => undefined);
+        await follow(second, postgres);
+        const third = openWorkingCopy(':memory:');
+        await follow(third, postgres);
+        expect(dump(second)).toEqual(dump(first));
+        expect(dump(third)).toEqual(dump(first));
+      }),
+      { numRuns: 10 },
+    );
+  }, 120_000);
+
+  test('a leader whose epoch is over records nothing, and learns it', async () => {
+    const { postgres, id } = await newFleet();
+    const old = await leading(postgres, id, openWorkingCopy(':memory:'));
+    await old.journal.outbox.add(newRun(1), reading('a'));
+    await old.journal.commit(() => undefined);
+    await postgres.run("UPDATE labfeed.fleet SET until = '-infinity'");
+    const next = await leading(postgres, id, openWorkingCopy(':memory:'), 2);
+    await old.journal.outbox.add(newRun(2), reading('b'));
+    await expect(old.journal.commit(() => undefined)).rejects.toThrow('cannot write the journal');
+    expect(old.isFenced()).toBe(true);
+    await next.journal.outbox.add(newRun(3), reading('c'));
+    await next.journal.commit(() => undefined);
+    const { rows } = { rows: await postgres.rows<{ size: number }>('SELECT size FROM labfeed.runs ORDER BY id') };
+    expect(rows.map(({ size }) => size)).toEqual([1, 3]);
+  });
+
+  test('a lease is not taken while it is held, and is after it was given back', async () => {
+    const { postgres } = await newFleet();
+    const lost = () => undefined;
+    const first = await takeLease(postgres, 1, { ...options, lost });
+    expect(first?.isHeld()).toBe(true);
+    expect(await takeLease(postgres, 2, { ...options, lost })).toBeUndefined();
+    await first?.release(true);
+    const second = await takeLease(postgres, 2, { ...options, lost });
+    expect(second).toMatchObject({ epoch: (first?.epoch ?? 0) + 1, predecessor: undefined });
+    await second?.release(false);
+    const third = await takeLease(postgres, 1, { ...options, lost });
+    expect(third?.predecessor).toMatchObject({ isSelf: false });
+    await third?.release(true);
+  });
+
+  test('a copy that was leading when its process ended is loaded again', async () => {
+    const { postgres, id } = await newFleet();
+    const path = join(tempFolder(), 'fleet.db');
+    const { journal, lease } = await leading(postgres, id, openWorkingCopy(path));
+    await journal.outbox.add(newRun(1), reading('a'));
+    await journal.commit(() => undefined);
+    // Written, but not shipped.
+    await journal.outbox.add(newRun(2), reading('b'));
+    journal.db.database.close();
+    await lease.release(false);
+    const again = openWorkingCopy(path);
+    expect(again.position()).toBeUndefined();
+    await follow(again, postgres);
+    expect((dump(again)['runs'] as unknown[] | undefined)?.length).toBe(1);
+    again.database.close();
+    rmSync(path);
+  });
+
+  test('a newer schema is refused and stays as it is', async () => {
+    const { postgres } = await newFleet();
+    await postgres.run('UPDATE labfeed.fleet SET journal = journal + 1');
+    await expect(prepareSchema(postgres, true)).rejects.toThrow('written by a newer labfeed');
+    // A watcher only hands over operations.
+    await expect(prepareSchema(postgres, false)).resolves.toMatchObject({});
+    await postgres.run('UPDATE labfeed.version SET version = version + 1');
+    await expect(prepareSchema(postgres, false)).rejects.toThrow('written by a newer labfeed');
+  });
+});
+
+const STATEMENTS = (n: number): readonly string[] => [
+  `DELETE FROM runs WHERE id = ${n}`,
+  `UPDATE comments SET n = n + 10 WHERE run = ${n}`,
+  `INSERT OR REPLACE INTO generations VALUES (${n}, 1, 2, x'00ff${n + 10}')`,
+  `UPDATE runs SET refiling = refiling + 1, instrument = 'i' WHERE id IN (${n}, ${n + 1})`,
+  `INSERT INTO earlier_drafts (run, title, date, body) SELECT run, title, date, body FROM drafts`,
+  'DELETE FROM earlier_drafts',
+  `UPDATE runs SET experiment = (SELECT experiment FROM runs WHERE id = ${n + 1}) WHERE id = ${n} AND experiment IS NULL; UPDATE runs SET experiment = NULL WHERE id = ${n + 1}`,
+];
