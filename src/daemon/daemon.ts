@@ -3,6 +3,7 @@ import { type LoadedConfig, loadConfig, requireInstruments, type UsableConfig } 
 import { holdKey, readKey } from '../config/secrets.js';
 import { trackUnknownOutcomes, type UnknownOutcomes } from '../deliver/context.js';
 import { ConfigError, explain, formatPlace, LabfeedError, type Problem } from '../errors.js';
+import type { Fleet } from '../fleet/fleet.js';
 import { type Journal, openJournal } from '../journal/journal.js';
 import { type ConfigProblem, describeProblem, type Live } from '../live.js';
 import type { Log } from '../log.js';
@@ -42,6 +43,8 @@ interface Parts extends Required<DaemonOptions> {
   readonly starting: Runtime['instruments'];
   readonly stopping: AbortSignal;
   journal?: Journal;
+  /** Set if this machine is a member of a fleet. */
+  fleet?: Fleet;
   readonly spool: Spool;
   readonly commands: ReturnType<typeof createCommandServer>;
   /** Of the current configuration. */
@@ -107,8 +110,9 @@ export function createDaemon(options: DaemonOptions) {
 async function open(daemon: Parts): Promise<void> {
   const { config, journalPath, page, clock, log, conceal } = daemon;
   const address = statusAddressOf(config, conceal);
-  const journal = await openJournal(journalPath, clock);
-  daemon.journal = journal;
+  const opened = await openJournal(journalPath, clock);
+  daemon.journal = opened;
+  const journal = await joinFleet(opened, daemon);
   daemon.commands.start();
   await daemon.spool.clean(await journal.outbox.uploads.needed());
   // Before tests and scans, which can take long.
@@ -127,6 +131,19 @@ async function open(daemon: Parts): Promise<void> {
     conceal,
   });
   await daemon.reporting.start();
+}
+
+/** The journal of a member of a fleet forwards what intake hands over. */
+async function joinFleet(journal: Journal, daemon: Parts): Promise<Journal> {
+  const { config, stopping, requests } = daemon;
+  const { fleet } = config.settings;
+  if (!fleet) return journal;
+  // Loaded here, so that a single machine does not load it.
+  const joined = await import('../fleet/fleet.js');
+  const live = () => liveOf(daemon, daemon.reporting?.alarms() ?? [], daemon.reporting?.halted());
+  daemon.fleet = await joined.joinFleet({ ...daemon, fleet, journal, stopping, onResponse: requests.count, live });
+  daemon.journal = daemon.fleet.journal;
+  return daemon.journal;
 }
 
 async function reload(load: () => LoadedConfig, daemon: Parts): Promise<void> {
@@ -152,6 +169,7 @@ async function reload(load: () => LoadedConfig, daemon: Parts): Promise<void> {
   }
   await daemon.runtime?.stop(() => daemon.runtime?.wake());
   daemon.runtime = next;
+  await daemon.fleet?.use(config);
   await page.show(config, address);
   daemon.refused = undefined;
   log.info('configuration reloaded');
@@ -177,7 +195,7 @@ function refusalProblems(error: LabfeedError, file: string): ConfigProblem[] {
   return [{ at: formatPlace(where), message, hint, instrument: undefined }];
 }
 
-async function close({ runtime, page, commands, readers, reporting, journal, log }: Parts): Promise<void> {
+async function close({ runtime, fleet, page, commands, readers, reporting, journal, log }: Parts): Promise<void> {
   // Without a runtime, the daemon could not start and has reported why.
   if (runtime) log.info('stopping');
   commands.stop();
@@ -185,6 +203,7 @@ async function close({ runtime, page, commands, readers, reporting, journal, log
   await page.stop();
   await readers.stop();
   await reporting?.stop();
+  await fleet?.stop();
   await journal?.close();
   if (runtime) log.info('stopped');
 }
@@ -205,13 +224,15 @@ function makeRuntime(
   config: UsableConfig,
   journal: Journal,
   failedTests: readonly Problem[],
-  { runtime, readers, requests, outcomes, spool, clock, log, observer, conceal, isSecretIn }: Parts,
+  { runtime, fleet, readers, requests, outcomes, spool, clock, log, observer, conceal, isSecretIn }: Parts,
 ): Runtime {
-  const key = holdKey(() => readKey(config.notebook.key, config.placeOf(['notebook', 'key'])), conceal);
+  // A watcher of a fleet has none.
+  const read = () => readKey(config.notebook.key, config.placeOf(['notebook', 'key']));
+  const key = holdKey(config.settings.fleet?.role === 'watch' ? () => '' : read, conceal);
   const isFirst = runtime === undefined;
   const onResponse = requests.count;
   const shared = { config, journal, readers, spool, clock, log, observer, key, isSecretIn };
-  return createRuntime({ ...shared, failedTests, isFirst, outcomes, onResponse });
+  return createRuntime({ ...shared, failedTests, isFirst, outcomes, onResponse, fleet: fleet?.part });
 }
 
 /**

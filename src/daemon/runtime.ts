@@ -25,14 +25,15 @@ import type { Log } from '../log.js';
 import { checkMapping } from '../map/draft.js';
 import type { Origin } from '../markers.js';
 import type { Outbox } from '../outbox.js';
-import { createDelivery, createIntake, type Observer } from '../pipeline.js';
+import { createDelivery, createIntake, type Observer, type Reader } from '../pipeline.js';
 import type { Spool } from '../spool.js';
 import { sourceProbe } from '../watch/identify.js';
 import { createActivity } from '../watch/intake.js';
 import { type Claims, createClaims } from '../watch/match.js';
 import { attachFrom, rawFilesOf, sweepSpool } from './attach.js';
+import type { DisposalContext } from './disposal.js';
 import type { Readers } from './readers.js';
-import { disposeOfSources, sourcesOf, unchangedMs } from './sources.js';
+import { createProof, disposeOfSources, sourcesOf, unchangedMs } from './sources.js';
 
 interface RuntimeDeps {
   readonly config: UsableConfig;
@@ -53,6 +54,23 @@ interface RuntimeDeps {
   /** Called after each request. */
   readonly onResponse: OnResponse;
   readonly spool: Spool;
+  /** Set if this machine is a member of a fleet. */
+  readonly fleet?: FleetPart | undefined;
+}
+
+/** How runs get to the notebook: from here, or handed over to the fleet, whose leader delivers them. */
+interface DeliveryPart extends Pick<ReturnType<typeof openDelivery>, 'start' | 'wake' | 'queued' | 'gate' | 'stop'> {
+  /** See `DisposalContext.prove`. */
+  proof(signal: AbortSignal): DisposalContext['prove'];
+}
+
+/** What a member of a fleet does differently. */
+export interface FleetPart {
+  /** The journal's id in origin lines: one for the fleet. */
+  readonly id: string;
+  readonly delivery: DeliveryPart;
+  /** Growing files that begin alike on two machines are two runs. */
+  reader(reader: Reader): Reader;
 }
 
 export type Runtime = ReturnType<typeof createRuntime>;
@@ -65,7 +83,7 @@ const NEW_JOURNAL =
 
 /** Everything that runs for one configuration. A reload replaces it. */
 export function createRuntime(deps: RuntimeDeps) {
-  const { config, journal, readers, clock, log, observer, key, failedTests } = deps;
+  const { config, journal, readers, clock, log, observer, failedTests, fleet } = deps;
   const mistakes = [...config.problems, ...config.instruments.flatMap(checkMapping)];
   for (const problem of mistakes) log.error(fields(problem), 'configuration error');
   for (const problem of failedTests) log.error(fields(problem), 'mapping test failed, instrument stopped');
@@ -76,18 +94,7 @@ export function createRuntime(deps: RuntimeDeps) {
     hasAnswered ||= status !== undefined && status >= 200 && status < 300;
     deps.onResponse(method, status);
   };
-  const delivery = openDelivery({
-    notebook: config.notebook,
-    connect: (schedule) => connect(config.notebook, key, schedule, onResponse),
-    isKeyReplaced: () => isReplaced(key),
-    instruments: config.instruments.map(({ name }) => name),
-    outbox: journal.outbox,
-    unknown: deps.outcomes(config.notebook.url, config.notebook.timeout),
-    attach: attachFrom(deps),
-    clock,
-    log,
-    observer,
-  });
+  const delivery = deps.fleet?.delivery ?? openOwnDelivery(deps, onResponse);
   let isWarned = !(deps.isFirst && journal.isNew);
   function foundBacklog(): void {
     if (!isWarned) log.warn({ journal: config.settings.journal }, NEW_JOURNAL);
@@ -99,10 +106,10 @@ export function createRuntime(deps: RuntimeDeps) {
   const claims = createClaims(config.claims);
   const intakes = instruments.flatMap(({ usable, activity }) => {
     if (!usable) return [];
-    const reader = readers.open(usable, journal.outbox.id);
+    const reader = readers.open(usable, fleet?.id ?? journal.outbox.id);
     return createIntake(usable, {
       ...shared,
-      reader,
+      reader: fleet?.reader(reader) ?? reader,
       rawFiles: rawFilesOf(usable, deps),
       sourcesOf: (file) => sourcesOf(usable, file, clock.now() + unchangedMs()),
       foundHidden: (location) => disposal?.foundHidden(usable.name, location),
@@ -136,7 +143,7 @@ export function createRuntime(deps: RuntimeDeps) {
       if (journal.notes.isBehind) await haltBehind(journal, config.notebook.url, config.settings.journal);
       loops.push(sweepSpool(deps));
       disposal = disposeOfSources({
-        ...{ config, journal, instruments, clock, log, notebook: delivery.notebook, unchangedMs: unchangedMs() },
+        ...{ config, journal, instruments, clock, log, proof: delivery.proof, unchangedMs: unchangedMs() },
       });
       delivery.start();
       const restored = instruments.map((instrument) => restoreLastFile(instrument, journal));
@@ -149,6 +156,25 @@ export function createRuntime(deps: RuntimeDeps) {
       await Promise.all([...parts, delivery.stop(FINISH_WITHIN_MS, ended)]);
     },
   };
+}
+
+/** The notebook of this machine, with its own key. */
+function openOwnDelivery(deps: RuntimeDeps, onResponse: OnResponse): DeliveryPart {
+  const { config, journal, clock, log, observer, key } = deps;
+  const delivery = openDelivery({
+    notebook: config.notebook,
+    connect: (schedule) => connect(config.notebook, key, schedule, onResponse),
+    isKeyReplaced: () => isReplaced(key),
+    instruments: config.instruments.map(({ name }) => name),
+    outbox: journal.outbox,
+    unknown: deps.outcomes(config.notebook.url, config.notebook.timeout),
+    attach: attachFrom(deps),
+    clock,
+    log,
+    observer,
+  });
+  const { notebook } = delivery;
+  return { ...delivery, proof: (signal) => createProof({ config, journal, notebook, clock, log, signal }) };
 }
 
 function isReplaced(key: Key): boolean {

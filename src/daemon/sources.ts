@@ -44,6 +44,12 @@ export function sourcesOf(
 interface SourcesDeps extends Omit<DisposalContext, 'prove' | 'signal'> {
   readonly config: UsableConfig;
   readonly journal: Pick<Journal, 'outbox' | 'intake'>;
+  proof(signal: AbortSignal): DisposalContext['prove'];
+}
+
+interface ProofDeps extends Pick<DisposalContext, 'signal' | 'clock' | 'log'> {
+  readonly config: Pick<UsableConfig, 'notebook' | 'settings'>;
+  readonly journal: Pick<Journal, 'outbox'>;
   readonly notebook: Notebook;
 }
 
@@ -67,7 +73,7 @@ export function disposeOfSources(deps: SourcesDeps) {
   const isSteady = createSteadiness(deps.unchangedMs, clock);
   const stopping = new AbortController();
   const { signal } = stopping;
-  const context = { ...deps, signal, prove: createProof({ signal, ...deps }) };
+  const context = { ...deps, signal, prove: deps.proof(signal) };
 
   async function work(instrument: string, runs: readonly number[], act: Act): Promise<void> {
     let isBlocked = false;
@@ -218,7 +224,7 @@ export function createProof({
   clock,
   log,
   signal,
-}: SourcesDeps & { signal: AbortSignal }) {
+}: ProofDeps): DisposalContext['prove'] {
   const { url } = config.notebook;
   const onRetry = (reason: string) => log.debug({ reason }, 'reading back is delayed');
   const reads = createNotebookReader({ ...notebook, newestExperiments: async () => [] }, { clock, signal, onRetry });

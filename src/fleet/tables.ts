@@ -17,7 +17,7 @@ export type Tables = ReadonlyMap<string, Table>;
  * own operations are in its own journal.
  */
 const LOCAL: ReadonlySet<string> = new Set([
-  ...['files', 'instruments', 'growing', 'folders', 'identity', 'forwards', 'working_copy', 'sqlite_sequence'],
+  ...['files', 'instruments', 'growing', 'folders', 'identity', 'forwards', 'membership', 'working_copy'],
 ]);
 
 /** What the leader records about members, in the same transactions as what it does with their operations. */
@@ -46,6 +46,7 @@ export const FLEET_TABLES = `
     member INTEGER NOT NULL,
     number INTEGER NOT NULL,        -- of the operation that asked
     at     INTEGER NOT NULL,
+    asked  TEXT NOT NULL,           -- JSON: the operation, or the number of the request in the inbox
     answer TEXT,                    -- JSON; null: not yet
     PRIMARY KEY (member, number)
   ) STRICT, WITHOUT ROWID;
@@ -168,6 +169,7 @@ export const FLEET_STEPS: readonly string[] = [
     sha256 text NOT NULL,
     n      integer NOT NULL,
     bytes  bytea NOT NULL,
+    at     timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (sha256, n)
   );
   ALTER TABLE labfeed.contents ALTER COLUMN bytes SET STORAGE EXTERNAL;

@@ -132,9 +132,6 @@ interface LeadingDeps {
 }
 
 export interface LeadingJournal extends Journal {
-  readonly db: Connection;
-  /** Makes a change durable: the promise resolves when PostgreSQL has it. */
-  commit<T>(change: () => T): Promise<T>;
   /** For figures. */
   readonly shipments: { count: number; bytes: number; ms: number };
 }
@@ -191,15 +188,13 @@ export function lead({ copy, postgres, epoch, id, clock, log, fenced }: LeadingD
   const journal = createJournal({ database, makeId: () => id, clock, sync, release: () => undefined });
   return {
     ...journal,
-    db,
-    commit: journal.commit,
     shipments,
     /** Ships what is left. If that fails, the copy is loaded again at the next start. */
     async close() {
       const late = setTimeout(() => stopping.abort(), CLOSE_MS);
       try {
-        await journal.commit(() => undefined);
-        await journal.finish();
+        await journal.store.commit(() => undefined);
+        await journal.store.close();
         session.close();
         if (journal.trouble() === undefined) db.run`UPDATE working_copy SET leads = 0, seq = ${seq}`;
       } finally {

@@ -44,7 +44,8 @@ function readRuns(db: Connection, generation: number, wanted?: readonly string[]
 /** Late lines of earlier days become comments, but their summary and plot stay as they are. */
 const KEPT_DAYS = 31;
 
-function append(store: Store, batch: NewBatch, at: number): Appended {
+/** Within a commit, like the three below. */
+export function append(store: Store, batch: NewBatch, at: number): Appended {
   const { db } = store;
   const { generation, upto, lines, tail } = batch;
   const known = db.value<number>`SELECT upto FROM generations WHERE id = ${generation}`;
@@ -149,7 +150,7 @@ function addComments(db: Connection, run: number, texts: readonly string[]): voi
         WHERE comments.run = growths.run), ${text}, iif(uncertain, 0, NULL) FROM growths WHERE run = ${run}`;
 }
 
-function flush(db: Connection, generation: number, isEnd: boolean): boolean {
+export function flush(db: Connection, generation: number, isEnd: boolean): boolean {
   if (isEnd) db.run`UPDATE growths SET accumulation = '' WHERE generation = ${generation}`;
   const runs = db.values<number>`
     UPDATE growths SET ready = 1 WHERE generation = ${generation} AND next IS NOT NULL AND ready = 0 RETURNING run`;
@@ -195,7 +196,7 @@ export function keepBody(db: Connection, run: number): void {
 }
 
 /** Once: a file that is attached with the same content stays. It is sent when the run is done again. */
-function attach(db: Connection, generation: number, files: readonly NewAttachment[]): boolean {
+export function attach(db: Connection, generation: number, files: readonly NewAttachment[]): boolean {
   const run = db.value<number>`
     SELECT run FROM growths JOIN runs ON runs.id = run WHERE generation = ${generation} AND path <> ''
       AND parked IS NOT 'ignored' ORDER BY growths.upto DESC, day DESC LIMIT 1`;
@@ -205,7 +206,7 @@ function attach(db: Connection, generation: number, files: readonly NewAttachmen
   return true;
 }
 
-function report(db: Connection, generation: number, what: string, isEnd: boolean, at: number): void {
+export function report(db: Connection, generation: number, what: string, isEnd: boolean, at: number): void {
   const run = db.value<number>`SELECT max(run) FROM growths WHERE generation = ${generation}`;
   if (run === undefined) return;
   addHistory(db, run, at, 'fileChanged', { reason: what });

@@ -108,7 +108,8 @@ function followRecovered(db: Connection, own: PathRun, recovered: number, run: N
   setAside(db, own.id, `a later version of its file is filed as run ${recovered}`, at);
 }
 
-function move(db: Connection, run: number, path: string): void {
+/** Within a commit. */
+export function move(db: Connection, run: number, path: string): void {
   const instrument = db.value<string>`
     UPDATE runs SET path = ${path}, matched = 1 WHERE id = ${run} AND path <> '' RETURNING instrument`;
   if (instrument !== undefined) claimPath(db, instrument, path, run);

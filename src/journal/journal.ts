@@ -60,10 +60,8 @@ export function createJournal(parts: JournalParts) {
       await store.commit(() => undefined).catch(() => undefined);
       store.check();
     },
-    /** Makes a change durable, together with all changes before it. */
-    commit: store.commit,
-    /** Makes pending changes durable. The database stays open. */
-    finish: store.close,
+    /** For the members of a fleet, whose tables are in the same database. */
+    store,
     /** Writes pending changes, and releases the journal. */
     async close(): Promise<void> {
       try {

@@ -464,8 +464,8 @@ export const MIGRATIONS: readonly string[] = [
   'ALTER TABLE sources ADD COLUMN since INTEGER;',
   // The part of the mapping that determines the columns; NULL in older rows. In `shapes`, `mapping` now has it, too.
   'ALTER TABLE drifts ADD COLUMN layout TEXT;',
-  // Every table of the outbox half gets a primary key, so that a fleet can ship its rows. `forwards`: what a member of a
-  // fleet has not handed over yet.
+  // Every table of the outbox half gets a primary key, so that a fleet can ship its rows. The last two belong to members
+  // of a fleet: what was not handed over yet, and which member of which fleet this is.
   `
   CREATE TABLE new_drafts (number INTEGER PRIMARY KEY, run INTEGER NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
     title TEXT NOT NULL, date TEXT NOT NULL, body TEXT NOT NULL, tags TEXT NOT NULL DEFAULT '[]',
@@ -486,5 +486,6 @@ export const MIGRATIONS: readonly string[] = [
   DROP TABLE alarms;
   ALTER TABLE new_alarms RENAME TO alarms;
   CREATE TABLE forwards (id INTEGER PRIMARY KEY AUTOINCREMENT, operation TEXT NOT NULL) STRICT;   -- JSON
+  CREATE TABLE membership (instance TEXT NOT NULL, fleet TEXT, member INTEGER, followed INTEGER NOT NULL DEFAULT 0) STRICT;
   `,
 ];

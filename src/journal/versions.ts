@@ -77,9 +77,9 @@ export const hasVersion = (db: Connection, instrument: string, sha256: string): 
 export const isBusy = ({ claimed, db }: Store, { id, step, parked }: PathRun): boolean =>
   claimed.has(id) || (step === 'creating' && parked !== 'ignored') || hasHidden(db, id);
 
-/** From now on, other bytes at this path are versions of this run. */
-export function claimPath(db: Connection, instrument: string, path: string, run: number): void {
-  db.run`DELETE FROM paths WHERE run = ${run}`;
+/** From now on, other bytes at this path are versions of this run; those at its earlier paths are not, unless `isOnly` is false. */
+export function claimPath(db: Connection, instrument: string, path: string, run: number, isOnly = true): void {
+  if (isOnly) db.run`DELETE FROM paths WHERE run = ${run}`;
   db.run`INSERT OR REPLACE INTO paths (instrument, path, run) VALUES (${instrument}, ${path}, ${run})`;
 }
 

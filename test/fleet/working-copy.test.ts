@@ -123,11 +123,11 @@ describe.skipIf(noPostgres)('with PostgreSQL', () => {
               .catch(() => undefined);
           else if (one.kind === 'sql')
             await journal
-              .commit(() => journal.db.database.exec(STATEMENTS(one.n)[one.which] ?? ''))
+              .commit(() => journal.store.db.database.exec(STATEMENTS(one.n)[one.which] ?? ''))
               .catch(() => undefined);
-          else await journal.commit(() => undefined);
+          else await journal.store.commit(() => undefined);
         }
-        await journal.commit(() => undefined);
+        await journal.store.commit(() => undefined);
         await follow(second, postgres);
         const third = openWorkingCopy(':memory:');
         await follow(third, postgres);
@@ -142,14 +142,14 @@ describe.skipIf(noPostgres)('with PostgreSQL', () => {
     const { postgres, id } = await newFleet();
     const old = await leading(postgres, id, openWorkingCopy(':memory:'));
     await old.journal.outbox.add(newRun(1), reading('a'));
-    await old.journal.commit(() => undefined);
+    await old.journal.store.commit(() => undefined);
     await postgres.run("UPDATE labfeed.fleet SET until = '-infinity'");
     const next = await leading(postgres, id, openWorkingCopy(':memory:'), 2);
     await old.journal.outbox.add(newRun(2), reading('b'));
-    await expect(old.journal.commit(() => undefined)).rejects.toThrow('cannot write the journal');
+    await expect(old.journal.store.commit(() => undefined)).rejects.toThrow('cannot write the journal');
     expect(old.isFenced()).toBe(true);
     await next.journal.outbox.add(newRun(3), reading('c'));
-    await next.journal.commit(() => undefined);
+    await next.journal.store.commit(() => undefined);
     const { rows } = { rows: await postgres.rows<{ size: number }>('SELECT size FROM labfeed.runs ORDER BY id') };
     expect(rows.map(({ size }) => size)).toEqual([1, 3]);
   });
@@ -174,10 +174,10 @@ describe.skipIf(noPostgres)('with PostgreSQL', () => {
     const path = join(tempFolder(), 'fleet.db');
     const { journal, lease } = await leading(postgres, id, openWorkingCopy(path));
     await journal.outbox.add(newRun(1), reading('a'));
-    await journal.commit(() => undefined);
+    await journal.store.commit(() => undefined);
     // Written, but not shipped.
     await journal.outbox.add(newRun(2), reading('b'));
-    journal.db.database.close();
+    journal.store.db.database.close();
     await lease.release(false);
     const again = openWorkingCopy(path);
     expect(again.position()).toBeUndefined();

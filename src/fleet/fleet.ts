@@ -1,0 +1,250 @@
+import { createHash } from 'node:crypto';
+import { dirname, join as joinPath } from 'node:path';
+import { type Clock, every, type Loop, retry } from '../clock.js';
+import type { FleetConfig } from '../config/fleet.js';
+import type { UsableConfig } from '../config/load.js';
+import type { OnResponse } from '../connection.js';
+import type { FleetPart } from '../daemon/runtime.js';
+import { explain, LabfeedError } from '../errors.js';
+import { answerSchema } from '../journal/decisions.js';
+import { forwardingGrowths, forwardingOutbox } from '../journal/forwards.js';
+import type { Journal } from '../journal/journal.js';
+import type { Live } from '../live.js';
+import type { Log } from '../log.js';
+import type { Observer, Reader } from '../pipeline.js';
+import type { Spool } from '../spool.js';
+import { DisposalError, NotNow } from '../watch/file-moves.js';
+import { adviseConnection, isAway, Postgres } from './database.js';
+import { type Leader, startLeading } from './leader.js';
+import { takeLease } from './lease.js';
+import { createMember, join, knownMembership, type Member, type Membership } from './member.js';
+import { prepareSchema } from './upgrade.js';
+import { follow, openWorkingCopy, type WorkingCopy } from './working-copy.js';
+
+interface FleetDeps {
+  readonly config: UsableConfig;
+  readonly fleet: FleetConfig;
+  readonly journal: Journal;
+  readonly spool: Spool;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly observer: Observer;
+  readonly onResponse: OnResponse;
+  readonly stopping: AbortSignal;
+  live(): Live;
+  conceal(secret: string): void;
+  isSecretIn(text: string): boolean;
+}
+
+export type Fleet = Awaited<ReturnType<typeof joinFleet>>;
+
+const ELECT_MS = 2000;
+
+/**
+ * Makes this labfeed a member of a fleet. The first start needs the database, since everything that is filed names the
+ * fleet. Later ones do not.
+ */
+export async function joinFleet(deps: FleetDeps) {
+  const { fleet, journal, spool, clock, log, stopping } = deps;
+  const postgres = new Postgres(fleet, deps.conceal);
+  const known = knownMembership(journal);
+  const isDeliverer = fleet.role !== 'watch';
+  const introduce = async (): Promise<Membership> => {
+    const { id } = await prepareSchema(postgres, isDeliverer);
+    return join(journal, fleet, id, postgres);
+  };
+  let membership = await introduceFirst(introduce, known, deps, postgres);
+  let isIntroduced = membership.isFresh;
+  let isStopped = false;
+  const path = joinPath(dirname(journal.store.db.database.location() ?? ''), 'fleet.db');
+  let copy: WorkingCopy | undefined;
+  let leader: Leader | undefined;
+  let { config } = deps;
+  let changing: Promise<void> = Promise.resolve();
+
+  const member: Member = createMember({
+    ...{ journal, postgres, member: membership.member, spool, clock, log },
+    followed: () => (leader ? undefined : copy?.position()),
+    live: deps.live,
+  });
+
+  /** Ends the leadership of this process, if it has it. One change at a time. */
+  function stepDown(reason: string | undefined): Promise<void> {
+    changing = changing.then(async () => {
+      const before = leader;
+      leader = undefined;
+      if (!before) return;
+      if (reason !== undefined) log.warn({ reason }, 'not delivering for the fleet any more');
+      await before.stop(reason !== undefined);
+      copy = undefined;
+    });
+    return changing;
+  }
+
+  async function elect(): Promise<void> {
+    if (leader || isStopped) return;
+    if (!isIntroduced) {
+      membership = { ...(await introduce()), isFresh: true };
+      isIntroduced = true;
+    }
+    copy ??= openWorkingCopy(path);
+    await follow(copy, postgres);
+    let isOver = false;
+    const over = (reason: string): void => {
+      if (isOver) return;
+      isOver = true;
+      void stepDown(reason).then(electing?.wake);
+    };
+    const lost = () => over('the lease was lost');
+    const lease = await takeLease(postgres, membership.member, { clock, log, lost });
+    if (!lease) return;
+    try {
+      await follow(copy, postgres);
+    } catch (error) {
+      await lease.release(false);
+      throw error;
+    }
+    const { observer, onResponse, conceal, isSecretIn } = deps;
+    const shared = { config, lease, copy, path, postgres, id: membership.fleet, clock, log };
+    leader = startLeading({ ...shared, observer, onResponse, conceal, isSecretIn, over });
+    copy = undefined;
+    log.info({ epoch: lease.epoch }, 'leading the fleet');
+  }
+  let isWarned = false;
+  const electing: Loop | undefined = isDeliverer
+    ? every(ELECT_MS, clock, async () => {
+        try {
+          await changing;
+          await elect();
+          isWarned = false;
+        } catch (error) {
+          if (!isWarned) log.warn({ reason: explain(error) }, 'cannot follow the fleet, retrying');
+          isWarned = true;
+        }
+        return undefined;
+      })
+    : undefined;
+  const listening = postgres.listen((payload) => {
+    if (payload === 'operations') leader?.wake();
+    else {
+      member.wakeStates();
+      if (!leader) electing?.wake();
+    }
+  });
+
+  const part: FleetPart = {
+    id: membership.fleet,
+    reader: (reader) => ofMember(reader, fleet.name),
+    delivery: {
+      start: () => undefined,
+      wake: member.wake,
+      queued: member.wake,
+      gate: () => leader?.gate() ?? gateOf(config, postgres, clock),
+      stop: async (_, ended) => ended?.(),
+      proof: () => createProof(member, clock, stopping),
+    },
+  };
+  return {
+    part,
+    /** The journal of this member, which forwards what intake hands over. */
+    journal: {
+      ...journal,
+      outbox: forwardingOutbox(journal.store, journal.outbox),
+      growths: forwardingGrowths(journal.store),
+    },
+    /** A reload: what delivers begins again with the new configuration. */
+    async use(next: UsableConfig): Promise<void> {
+      config = next;
+      await stepDown(undefined);
+      electing?.wake();
+    },
+    async stop(): Promise<void> {
+      isStopped = true;
+      await electing?.stop();
+      await stepDown(undefined);
+      await member.stop();
+      await listening.close();
+      copy?.database.close();
+      await postgres.close();
+    },
+  };
+}
+
+/** Before the first contact with the fleet, nothing can be read. */
+async function introduceFirst(
+  introduce: () => Promise<Membership>,
+  known: Membership | undefined,
+  { clock, log, stopping }: FleetDeps,
+  postgres: Postgres,
+): Promise<Membership & { isFresh: boolean }> {
+  let membership: (Membership & { isFresh: boolean }) | undefined;
+  let refused: unknown;
+  await retry(
+    async () => {
+      try {
+        membership = { ...(await introduce()), isFresh: true };
+      } catch (error) {
+        if (error instanceof LabfeedError || !isAway(error)) refused = error;
+        else if (known) {
+          log.warn(
+            { reason: explain(error) },
+            'the database of the fleet is away; runs are kept here until it is back',
+          );
+          membership = { ...known, isFresh: false };
+        } else throw error;
+      }
+    },
+    {
+      ...{ clock, signal: stopping, maxMs: 30_000 },
+      failed: (error, waitMs) => {
+        const hint = adviseConnection(error);
+        log.warn({ waitMs, reason: explain(error), ...(hint && { hint }) }, 'cannot join the fleet yet, retrying');
+      },
+    },
+  );
+  if (membership) return membership;
+  await postgres.close();
+  if (refused instanceof LabfeedError) throw refused;
+  throw new LabfeedError(`cannot use the database of the fleet: ${explain(refused ?? 'stopped')}`, {
+    hint: adviseConnection(refused),
+    cause: refused,
+  });
+}
+
+/** Two machines can have a growing file at the same path, with the same first lines. */
+const ofMember = (reader: Reader, name: string): Reader => ({
+  ...reader,
+  async findHeader(task) {
+    const found = await reader.findHeader(task);
+    if (!found.header) return found;
+    const start = createHash('sha256').update(`${name} ${found.header.start}`).digest('hex');
+    return { header: { ...found.header, start } };
+  },
+});
+
+const gateOf = ({ notebook }: UsableConfig, { trouble }: Postgres, clock: Clock): Live['notebook']['gate'] =>
+  trouble === undefined
+    ? { kind: 'open', perSecond: notebook.rate }
+    : { kind: 'held', until: clock.now() + 60_000, reason: `the database of the fleet is away: ${trouble}` };
+
+const PROOF_MS = 60_000;
+
+/** The leader reads back from the notebook what was filed: this machine may have no access to it. */
+function createProof(member: Member, clock: Clock, stopping: AbortSignal): ReturnType<FleetPart['delivery']['proof']> {
+  return async ({ run }, source) => {
+    const isDelete = source === 'delete';
+    const name = `${run.id} ${run.sha256} ${isDelete}`;
+    const number =
+      member.asked.get(name) ?? (await member.ask({ kind: 'prove', own: run.id, sha256: run.sha256, isDelete }));
+    member.asked.set(name, number);
+    const deadline = clock.monotonic() + PROOF_MS;
+    while (clock.monotonic() < deadline && !stopping.aborted) {
+      const answer = answerSchema.safeParse(await member.answer(number).catch(() => undefined)).data;
+      if (answer) member.asked.delete(name);
+      if (answer?.done) return;
+      if (answer) throw new DisposalError('lasting', answer.text);
+      await clock.sleep(1000, stopping);
+    }
+    throw new NotNow('the fleet has not read back yet what was filed');
+  };
+}

@@ -1,0 +1,240 @@
+import { type Clock, every, type Loop, retry } from '../clock.js';
+import type { UsableConfig } from '../config/load.js';
+import { holdKey, type Key, readKey } from '../config/secrets.js';
+import { connect, type OnResponse, openNotebook, type Schedule } from '../connection.js';
+import { applyDecisions, openDelivery, pruneDaily } from '../daemon/runtime.js';
+import { createProof } from '../daemon/sources.js';
+import { StoppedError, trackUnknownOutcomes } from '../deliver/context.js';
+import { explain } from '../errors.js';
+import { answerSchema } from '../journal/decisions.js';
+import type { Operation } from '../journal/forwards.js';
+import { applyRequests, type SourceProbe } from '../journal/requests.js';
+import type { Log } from '../log.js';
+import type { Observer } from '../pipeline.js';
+import { attachFromDatabase, sweepContents } from './contents.js';
+import type { Postgres } from './database.js';
+import type { Lease } from './lease.js';
+import { receive } from './receive.js';
+import { type SessionKey, takeSessionKey } from './session-keys.js';
+import { lead, type WorkingCopy } from './working-copy.js';
+
+export interface LeaderDeps {
+  readonly config: UsableConfig;
+  readonly lease: Lease;
+  readonly copy: WorkingCopy;
+  /** Of the working copy. */
+  readonly path: string;
+  readonly postgres: Postgres;
+  /** The id of the fleet. */
+  readonly id: string;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly observer: Observer;
+  readonly onResponse: OnResponse;
+  conceal(secret: string): void;
+  isSecretIn(text: string): boolean;
+  /** Another member leads, or this one has to begin again. */
+  over(reason: string): void;
+}
+
+export type Leader = ReturnType<typeof startLeading>;
+
+const POLL_MS = 1000;
+const UPKEEP_MS = 60_000;
+
+/** A stop may take 10 s; this part of it is for pending requests. */
+const FINISH_WITHIN_MS = 6000;
+
+/** The one member that delivers: it applies the operations of all members to the outbox of the fleet, and sends. */
+export function startLeading(deps: LeaderDeps) {
+  const { config, lease, copy, postgres, id, clock, log, conceal, over } = deps;
+  const stopping = new AbortController();
+  const journal = lead({ copy, postgres, epoch: lease.epoch, id, clock, log, fenced: () => over('fenced') });
+  /** Grows while the fleet does: delivery keeps this list. */
+  const instruments: string[] = [];
+  let delivery: ReturnType<typeof openDelivery> | undefined;
+  let session: SessionKey | undefined;
+
+  function listInstruments(): void {
+    const known = journal.store.db.values<string>`SELECT DISTINCT instrument FROM tallies ORDER BY instrument`;
+    for (const name of known) if (!instruments.includes(name)) instruments.push(name);
+  }
+  const wake = (): void => delivery?.wake();
+
+  const receiving = every(POLL_MS, clock, async () => {
+    try {
+      const received = await receive(journal, postgres, log);
+      if (received === 0) return undefined;
+      listInstruments();
+      wake();
+      return 0;
+    } catch (error) {
+      log.warn({ reason: explain(error) }, 'cannot apply the operations of members, retrying');
+      return undefined;
+    }
+  });
+  const apply = () => applyRequests(journal, ELSEWHERE);
+  const decisions = applyDecisions({ apply, clock, log, wakeDelivery: wake, rescan: () => undefined });
+  const answering = every(POLL_MS, clock, async () => {
+    await answerMembers(deps, journal, delivery, stopping.signal).catch((error: unknown) =>
+      log.warn({ reason: explain(error) }, 'cannot answer members, retrying'),
+    );
+    return undefined;
+  });
+  const upkeep = every(UPKEEP_MS, clock, async () => {
+    await tidy(postgres, journal).catch(() => undefined);
+    return undefined;
+  });
+  const loops: Loop[] = [receiving, decisions, answering, upkeep];
+  const keepMs = config.invalidSettings.has('keep') ? undefined : config.settings.keep;
+  if (keepMs !== undefined) loops.push(pruneDaily(journal.outbox, keepMs, clock, log));
+
+  async function startDelivery(): Promise<void> {
+    const configured = holdKey(() => readKey(config.notebook.key, config.placeOf(['notebook', 'key'])), conceal);
+    const api = openNotebook(config, { signal: stopping.signal, key: configured });
+    try {
+      session ??= await takeSessionKey(api, id, config.notebook.url, lease, log);
+    } finally {
+      await api.close();
+    }
+    if (session.key !== undefined) conceal(session.key);
+    const { dialect } = await journal.outbox.server(config.notebook.url).facts();
+    if (!session.isFence) await clock.sleep(graceMs(config, dialect), stopping.signal);
+    if (stopping.signal.aborted) return;
+    listInstruments();
+    const key = session.key === undefined ? configured : sessionKey(session.key, deps);
+    delivery = openDelivery({
+      notebook: config.notebook,
+      connect: (schedule) => connect(config.notebook, key, whileHeld(schedule), deps.onResponse),
+      instruments,
+      outbox: journal.outbox,
+      unknown: trackUnknownOutcomes(clock, config.notebook.timeout, log),
+      attach: attachFromDatabase(postgres, journal.outbox, instruments, deps.isSecretIn),
+      clock,
+      log,
+      observer: deps.observer,
+    });
+    delivery.start();
+    log.info({ epoch: lease.epoch }, 'delivering for the fleet');
+  }
+
+  /** While the lease may be over, requests wait: it is renewed soon, or this process stops delivering. */
+  const whileHeld =
+    (schedule: Schedule): Schedule =>
+    (request, isWrite) =>
+      schedule(async () => {
+        while (!lease.isHeld()) {
+          if (stopping.signal.aborted) throw new StoppedError('this member does not lead the fleet any more');
+          await clock.sleep(100, stopping.signal);
+        }
+        return request();
+      }, isWrite);
+
+  void retry(startDelivery, {
+    ...{ clock, signal: stopping.signal, maxMs: 30_000 },
+    failed: (error) => log.warn({ reason: explain(error) }, 'cannot begin to deliver, retrying'),
+  });
+  return {
+    wake: receiving.wake,
+    gate: () => delivery?.gate(),
+    figures: journal.shipments,
+    /** `isOver`: another member leads, so nothing can be recorded any more. */
+    async stop(isOver: boolean): Promise<void> {
+      stopping.abort();
+      const ending = delivery?.stop(FINISH_WITHIN_MS);
+      await Promise.all([ending, ...loops.map((loop) => loop.stop())]);
+      await journal.close().catch(() => undefined);
+      if (!isOver) await session?.remove().catch(() => undefined);
+      // After a clean stop nothing is in flight, so the next leader need not wait.
+      await lease.release(!isOver);
+    },
+  };
+}
+
+/** A session key that is rejected was deleted by a successor, or by a person: this member begins again. */
+const sessionKey = (key: string, { over }: LeaderDeps): Key => ({
+  current: () => key,
+  refresh: () => over('the notebook has rejected the session key'),
+});
+
+const graceMs = ({ notebook: { timeout } }: UsableConfig, dialect: string | undefined): number =>
+  dialect === 'v2' ? 2 * timeout : Math.max(2 * timeout, 130_000);
+
+/** The files of runs are on other machines, so nothing is known about them here. */
+const ELSEWHERE: SourceProbe = {
+  isThere: async () => true,
+  find: async (_, [path]) => ({ path, has: 'itsBytes' }),
+};
+
+type LeadersJournal = ReturnType<typeof lead>;
+
+/** Members need answers for an hour at most. */
+const ANSWER_KEPT_MS = 3_600_000;
+
+async function answerMembers(
+  { config, path, clock, log }: LeaderDeps,
+  journal: LeadersJournal,
+  delivery: ReturnType<typeof openDelivery> | undefined,
+  signal: AbortSignal,
+): Promise<void> {
+  const { db, commit, now } = journal.store;
+  const waiting = db.rows<{ member: number; number: number; asked: string }>`
+    SELECT member, number, asked FROM answers WHERE answer IS NULL ORDER BY at LIMIT 50`;
+  for (const { member, number, asked } of waiting) {
+    const question = JSON.parse(asked) as Extract<Operation, { kind: 'prove' }> | { kind?: never; inbox: number };
+    const answer =
+      question.kind === undefined
+        ? db.value<string>`SELECT answer FROM inbox WHERE id = ${question.inbox}`
+        : delivery && (await prove(question, member));
+    if (answer !== undefined)
+      await commit(() => db.run`UPDATE answers SET answer = ${answer} WHERE member = ${member} AND number = ${number}`);
+  }
+  const old = now() - ANSWER_KEPT_MS;
+  if (db.exists`SELECT 1 FROM answers WHERE at < ${old}`)
+    await commit(() => db.run`DELETE FROM answers WHERE at < ${old}`);
+
+  /** Undefined if the notebook cannot be asked now. */
+  async function prove(
+    { own, sha256, isDelete }: Extract<Operation, { kind: 'prove' }>,
+    member: number,
+  ): Promise<string | undefined> {
+    const run = db.row<{
+      id: number;
+      instrument: string;
+      sha256: string;
+      reference: string;
+      path: string;
+      server: string;
+      experiment: number;
+      step: string;
+      parked: string | null;
+    }>`
+      SELECT id, instrument, sha256, reference, path, server, experiment, step, parked FROM runs
+        WHERE id = (SELECT filed FROM origins WHERE member = ${member} AND run = ${own})`;
+    if (!run || run.sha256 !== sha256 || run.step !== 'done' || run.parked !== null)
+      return JSON.stringify(
+        answerSchema.parse({ done: false, text: 'the run has other content by now, or is not filed' }),
+      );
+    const settings = { ...config.settings, journal: path };
+    if (!delivery) return undefined;
+    const { notebook } = delivery;
+    const check = createProof({ config: { ...config, settings }, journal, notebook, clock, log, signal });
+    try {
+      await check(
+        { run, attempts: 0, missingSince: undefined, isBegun: false, files: [] },
+        isDelete ? 'delete' : { move: '' },
+      );
+      return JSON.stringify({ done: true, text: '' });
+    } catch (error) {
+      return JSON.stringify({ done: false, text: explain(error) });
+    }
+  }
+}
+
+/** Standbys that were seen lately need the changes that they have not followed yet. */
+async function tidy(postgres: Postgres, { outbox }: LeadersJournal): Promise<void> {
+  await postgres.run(`DELETE FROM labfeed.changes WHERE at < now() - interval '1 hour' OR seq <= (SELECT
+    coalesce(min(followed), (SELECT seq FROM labfeed.fleet)) FROM labfeed.members, labfeed.fleet WHERE role <> 'watch'
+    AND members.id <> fleet.leader AND seen_at > now() - interval '10 minutes')`);
+  await sweepContents(postgres, outbox);
+}

@@ -1,0 +1,269 @@
+import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { type Clock, every } from '../clock.js';
+import type { FleetConfig } from '../config/fleet.js';
+import { explain, LabfeedError } from '../errors.js';
+import { type FleetState, type Operation, putForward, takeState } from '../journal/forwards.js';
+import type { Journal } from '../journal/journal.js';
+import type { Live } from '../live.js';
+import type { Log } from '../log.js';
+import { version } from '../process.js';
+import type { Spool } from '../spool.js';
+import { storeContent } from './contents.js';
+import { isAway, type Postgres } from './database.js';
+
+/** This machine as a member of the fleet: it hands over what its journal has, and learns what became of it. */
+export interface Membership {
+  /** The id of the fleet, which is part of every origin line. */
+  readonly fleet: string;
+  readonly member: number;
+}
+
+interface MembershipRow {
+  readonly instance: string;
+  readonly fleet: string | null;
+  readonly member: number | null;
+  readonly followed: number;
+}
+
+type Journaled = Pick<Journal, 'store'>;
+
+/** Another member with this name counts as running for this long after it was last seen. */
+const SEEN_MS = 60_000;
+
+/** What is known of the membership without the database; undefined before the first contact. */
+export function knownMembership({ store: { db } }: Journaled): Membership | undefined {
+  const { fleet, member } = readMembership(db) ?? {};
+  return fleet != null && member != null ? { fleet, member } : undefined;
+}
+
+const readMembership = (db: Journaled['store']['db']): MembershipRow | undefined =>
+  db.row<MembershipRow>`SELECT instance, fleet, member, followed FROM membership`;
+
+/** A copy of the folder on another machine is another member: otherwise, both would number their operations alike. */
+function machineId(): string {
+  try {
+    return readFileSync('/etc/machine-id', 'utf8').trim();
+  } catch {
+    return '';
+  }
+}
+
+/** Introduces this machine to the fleet. The number of a member belongs to its folder, not to its name. */
+export async function join(
+  { store }: Journaled,
+  { name, role }: FleetConfig,
+  fleet: string,
+  postgres: Postgres,
+): Promise<Membership> {
+  const { db } = store;
+  const known = readMembership(db);
+  const machine = machineId();
+  const instance = known?.instance.endsWith(`@${machine}`) ? known.instance : `${randomUUID()}@${machine}`;
+  if (known?.fleet != null && known.fleet !== fleet)
+    throw new LabfeedError(
+      `this machine belongs to another fleet (${known.fleet}), and the database is that of ${fleet}`,
+      {
+        hint: 'set `journal` back, or give this machine another folder with `fleet: { state: FOLDER }`',
+      },
+    );
+  const other = await postgres.row<{ seen: string }>(
+    `SELECT seen_at::text AS seen FROM labfeed.members WHERE name = $1 AND instance <> $2
+       AND seen_at > clock_timestamp() - $3 * interval '1 ms'`,
+    [name, instance, SEEN_MS],
+  );
+  if (other)
+    throw new LabfeedError(`another machine of the fleet has the name ${name}; it was last seen at ${other.seen}`, {
+      hint: 'give this one another name: fleet: { name: NAME }',
+    });
+  const row = await postgres.row<{ id: number }>(
+    `INSERT INTO labfeed.members (instance, name, role, version, seen_at) VALUES ($1, $2, $3, $4, clock_timestamp())
+       ON CONFLICT (instance) DO UPDATE SET name = $2, role = $3, version = $4, seen_at = clock_timestamp() RETURNING id`,
+    [instance, name, role, version()],
+  );
+  const member = row?.id ?? 0;
+  const followed = known?.member === member ? known.followed : 0;
+  await store.commit(() => {
+    db.run`DELETE FROM membership`;
+    db.run`INSERT INTO membership (instance, fleet, member, followed) VALUES (${instance}, ${fleet}, ${member}, ${followed})`;
+  });
+  return { fleet, member };
+}
+
+interface MemberDeps {
+  readonly journal: Journaled;
+  readonly postgres: Postgres;
+  readonly member: number;
+  readonly spool: Spool;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** How far the working copy has followed; undefined for a watcher. */
+  followed(): number | undefined;
+  live(): Live | undefined;
+}
+
+const POLL_MS = 2000;
+const HEARTBEAT_MS = 5000;
+
+/** Hands over, and follows the states of its runs. Whatever fails is tried again: nothing is removed before it arrived. */
+export function createMember(deps: MemberDeps) {
+  const { clock, log } = deps;
+  let isAwayNow = false;
+  function failed(error: unknown): number {
+    const reason = explain(error);
+    if (!isAwayNow) log.warn({ reason }, 'the database of the fleet is away; runs are kept here until it is back');
+    isAwayNow = isAway(error);
+    return POLL_MS;
+  }
+  const forwarding = every(POLL_MS, clock, async () => {
+    try {
+      const isMore = await forward(deps);
+      if (isAwayNow) log.info('the database of the fleet is back');
+      isAwayNow = false;
+      return isMore ? 0 : undefined;
+    } catch (error) {
+      return failed(error);
+    }
+  });
+  const following = every(POLL_MS, clock, async () => {
+    await followStates(deps).catch(failed);
+    return undefined;
+  });
+  const beating = every(HEARTBEAT_MS, clock, async () => {
+    await beat(deps).catch(failed);
+    return undefined;
+  });
+  const asked = new Map<string, number>();
+  return {
+    /** Something was handed over by intake. */
+    wake: forwarding.wake,
+    /** The leader has shipped something. */
+    wakeStates: following.wake,
+    /** Sends a question to the leader and returns its number. */
+    ask: (operation: Operation): Promise<number> =>
+      deps.journal.store.commit(() => putForward(deps.journal.store.db, operation)).finally(forwarding.wake),
+    answer: (number: number) => readAnswer(deps, number),
+    /** The number of the question that was asked under this name before. */
+    asked,
+    async stop(): Promise<void> {
+      await Promise.all([forwarding.stop(), following.stop(), beating.stop()]);
+    },
+  };
+}
+
+export type Member = ReturnType<typeof createMember>;
+
+const AT_A_TIME = 50;
+const BATCH_BYTES = 4 * 1024 * 1024;
+
+/** Sends the next operations, each after the contents that it needs. Returns whether there are more. */
+async function forward({ journal, postgres, member, spool }: MemberDeps): Promise<boolean> {
+  const { store } = journal;
+  const rows = store.db.rows<{ id: number; operation: string }>`
+    SELECT id, operation FROM forwards ORDER BY id LIMIT ${AT_A_TIME} + 0`;
+  let bytes = 0;
+  const batch = rows.filter(({ operation }, index) => {
+    bytes += operation.length;
+    return index === 0 || bytes <= BATCH_BYTES;
+  });
+  const last = batch.at(-1)?.id;
+  if (last === undefined) return false;
+  const ready: string[] = [];
+  for (const { operation } of batch) ready.push(await withContents(operation, spool, postgres));
+  // Forwards that the journal has are on disk before they leave it: a lost journal must not number others alike.
+  await store.commit(() => undefined);
+  await postgres.run(
+    `INSERT INTO labfeed.operations (member, number, operation)
+       SELECT $1, * FROM unnest($2::bigint[], $3::json[]) ON CONFLICT DO NOTHING`,
+    [member, batch.map(({ id }) => id), ready],
+  );
+  await postgres.run("SELECT pg_notify('labfeed', 'operations')");
+  const handed = batch.map(({ operation }) => JSON.parse(operation) as Operation);
+  const contents = handed.flatMap(contentsOf).map(({ sha256 }) => sha256);
+  await store.commit(() => {
+    store.db.run`DELETE FROM forwards WHERE id <= ${last}`;
+    // The database has them now.
+    for (const sha256 of contents)
+      store.db.run`
+        UPDATE attachments SET upload = 0, due_at = NULL WHERE sha256 = ${sha256} AND upload IS NULL AND refused = 0`;
+  });
+  for (const sha256 of new Set(contents)) await spool.remove(sha256, async () => isForwarded(journal, sha256));
+  return batch.length === rows.length ? rows.length === AT_A_TIME : true;
+}
+
+/** Whether an operation that is still to be sent needs this content. */
+const isForwarded = ({ store: { db } }: Journaled, sha256: string): boolean =>
+  db.exists`SELECT 1 FROM forwards WHERE instr(operation, ${sha256}) > 0` ||
+  db.exists`SELECT 1 FROM attachments WHERE sha256 = ${sha256} AND upload IS NULL AND refused = 0`;
+
+interface Content {
+  readonly sha256: string;
+  readonly size: number;
+  readonly path?: string;
+  readonly kind: 'raw' | 'plot';
+}
+
+function contentsOf(operation: Operation): Content[] {
+  const raw = (files: readonly { sha256: string; size: number; path: string; problem?: string }[] = []): Content[] =>
+    files.flatMap(({ problem, ...file }) => (problem === undefined ? { ...file, kind: 'raw' as const } : []));
+  const plot = (one: { sha256?: string; size?: number } | undefined): Content[] =>
+    one?.sha256 === undefined ? [] : [{ sha256: one.sha256, size: one.size ?? 0, kind: 'plot' }];
+  if (operation.kind === 'add') return [...raw(operation.run.attachments), ...plot(operation.run.plot as object)];
+  if (operation.kind === 'attach') return raw(operation.files);
+  if (operation.kind === 'append') return operation.batch.parts.flatMap(({ run }) => plot(run.plot as object));
+  return [];
+}
+
+/** A file whose content is gone is not attached, and its run says so. */
+async function withContents(text: string, spool: Spool, postgres: Postgres): Promise<string> {
+  const operation = JSON.parse(text) as Operation;
+  const problems = new Map<string, string>();
+  for (const content of contentsOf(operation)) {
+    const problem = await storeContent(content, spool, postgres);
+    if (problem !== undefined) problems.set(content.sha256, problem);
+  }
+  if (problems.size === 0) return text;
+  return JSON.stringify(operation, (key, value: unknown) => {
+    if (key !== 'attachments' && key !== 'files') return value;
+    return (value as { sha256: string }[]).map((file) => {
+      const problem = problems.get(file.sha256);
+      return problem === undefined ? file : { ...file, problem };
+    });
+  });
+}
+
+/** What became of the runs of this member since it last asked. */
+async function followStates({ journal, postgres, member }: MemberDeps): Promise<void> {
+  const { store } = journal;
+  const from = store.db.value<number>`SELECT followed FROM membership` ?? 0;
+  // Read first: shipments are committed in their order, so everything up to here is visible afterwards.
+  const upto = (await postgres.row<{ seq: number }>('SELECT seq FROM labfeed.fleet'))?.seq ?? 0;
+  if (upto <= from) return;
+  const states = await postgres.rows<FleetState>(
+    `WITH changed AS (
+       SELECT run, filed FROM labfeed.origins WHERE member = $1 AND shipped > $2
+       UNION SELECT origins.run, origins.filed FROM labfeed.runs JOIN labfeed.origins ON origins.filed = runs.id
+         WHERE runs.shipped > $2 AND origins.member = $1)
+     SELECT changed.run AS own, sha256, step, parked, failure, reason, server, experiment
+       FROM changed JOIN labfeed.runs ON runs.id = changed.filed ORDER BY changed.run`,
+    [member, from],
+  );
+  for (const state of states) void store.apply(() => takeState(store, state)).catch(() => undefined);
+  await store.commit(() => void store.db.run`UPDATE membership SET followed = ${upto}`);
+}
+
+async function readAnswer({ postgres, member }: MemberDeps, number: number): Promise<unknown> {
+  const row = await postgres.row<{ answer: string }>(
+    'SELECT answer FROM labfeed.answers WHERE member = $1 AND number = $2 AND answer IS NOT NULL',
+    [member, number],
+  );
+  return row && (JSON.parse(row.answer) as unknown);
+}
+
+/** For the other members: it runs, its clock, and what it does. */
+const beat = async ({ postgres, member, clock, followed, live }: MemberDeps): Promise<void> =>
+  void (await postgres.run(
+    `UPDATE labfeed.members SET seen_at = clock_timestamp(), followed = $2, live = $3,
+       skew_ms = $4 - (extract(epoch FROM clock_timestamp()) * 1000)::bigint WHERE id = $1`,
+    [member, followed() ?? null, JSON.stringify(live() ?? null), clock.now()],
+  ));

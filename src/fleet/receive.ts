@@ -1,0 +1,223 @@
+import { createHash } from 'node:crypto';
+import { explain, FileError, LabfeedError } from '../errors.js';
+import type { Operation, SentReading, SentRun } from '../journal/forwards.js';
+import { append, attach, flush, report } from '../journal/growths.js';
+import { add, move } from '../journal/handover.js';
+import { claimPath } from '../journal/versions.js';
+import type { Log } from '../log.js';
+import { STAND_IN } from '../model.js';
+import type { ContentKey, Match, NewRun, Reading } from '../outbox.js';
+import type { Postgres } from './database.js';
+import type { LeadingJournal } from './working-copy.js';
+
+/** How many operations of each member are applied before those of the others get their turn. */
+const OF_EACH = 20;
+
+interface Sent {
+  readonly member: number;
+  readonly name: string;
+  readonly number: number;
+  readonly operation: Operation;
+}
+
+/**
+ * Applies the operations of members to the outbox of the fleet. The number of the last one is recorded in the same
+ * transaction, so each takes effect once, whatever is sent or received twice. One that fails is set aside.
+ * Returns how many were applied.
+ */
+export async function receive(journal: LeadingJournal, postgres: Postgres, log: Log): Promise<number> {
+  const sent = await postgres.rows<Sent>(
+    `SELECT members.id AS member, name, number, operation FROM labfeed.members CROSS JOIN LATERAL
+       (SELECT number, operation FROM labfeed.operations WHERE member = members.id ORDER BY number LIMIT ${OF_EACH}) AS sent
+       ORDER BY number, member`,
+  );
+  if (sent.length === 0) return 0;
+  const blocked = new Set<number>();
+  const received = new Map<number, number>();
+  for (const one of sent) {
+    if (blocked.has(one.member)) continue;
+    // A run that is being sent takes its next version later. The operations of its member keep their order.
+    if (await applyOnce(one, journal, log)) received.set(one.member, one.number);
+    else blocked.add(one.member);
+  }
+  // Durable before the operations go.
+  await journal.store.commit(() => undefined);
+  for (const [member, number] of received)
+    await postgres.run('DELETE FROM labfeed.operations WHERE member = $1 AND number <= $2', [member, number]);
+  return received.size === 0 ? 0 : sent.length;
+}
+
+/** False if it has to wait. */
+async function applyOnce(sent: Sent, journal: LeadingJournal, log: Log): Promise<boolean> {
+  const { member, name, number, operation } = sent;
+  const { db } = journal.store;
+  const last = db.value<number>`SELECT number FROM received WHERE member = ${member}` ?? 0;
+  if (number <= last) return true;
+  try {
+    return await apply(sent, journal);
+  } catch (error) {
+    // The journal cannot be written, or another member leads now.
+    if (journal.trouble() !== undefined) throw error;
+    const reason = explain(error);
+    log.error({ member: name, operation: operation.kind, number, reason }, 'operation of a member set aside');
+    await journal.store.apply(() => {
+      db.run`INSERT OR REPLACE INTO failures (member, number, at, reason, operation)
+        VALUES (${member}, ${number}, ${journal.store.now()}, ${reason}, ${JSON.stringify(operation)})`;
+      noteReceived(journal, sent);
+    });
+    return true;
+  }
+}
+
+function noteReceived({ store: { db } }: LeadingJournal, { member, number }: Sent): void {
+  db.run`INSERT OR REPLACE INTO received (member, number) VALUES (${member}, ${number})`;
+}
+
+async function apply(sent: Sent, journal: LeadingJournal): Promise<boolean> {
+  const { operation, member, name, number } = sent;
+  const { store } = journal;
+  const { db, now } = store;
+  const once = <T>(change: () => T): Promise<T> =>
+    store.apply(() => {
+      const result = change();
+      if (result !== false) noteReceived(journal, sent);
+      return result;
+    });
+  switch (operation.kind) {
+    case 'add':
+      return addRun(operation, sent, journal);
+    case 'move':
+      return once(() => {
+        const run = filedAs(sent, operation.own, journal);
+        if (run !== undefined) move(db, run, fleetPath(name, operation.path));
+        return true;
+      });
+    case 'append':
+      return once(() => {
+        const { batch, own } = operation;
+        const parts = batch.parts.map(({ run, ...part }) => ({ ...part, run: toFleetRun(run, sent) }));
+        const appended = append(
+          store,
+          { ...batch, ...ofMember(batch, member), tail: fromHex(batch.tail), parts },
+          now(),
+        );
+        if (appended.blocked !== undefined) throw new LabfeedError(appended.reason);
+        for (const [n, added] of appended.added.entries()) noteOrigin(sent, own[n] ?? 0, added.run, journal);
+        return true;
+      });
+    case 'flush':
+      return once(() => {
+        flush(db, ofMember(operation, member).generation, operation.isEnd);
+        return true;
+      });
+    case 'report':
+      return once(() => {
+        report(db, ofMember(operation, member).generation, operation.what, operation.isEnd, now());
+        return true;
+      });
+    case 'attach':
+      return once(() => {
+        const files = operation.files.map((file) => ({ ...file, path: fleetPath(name, file.path) }));
+        attach(db, ofMember(operation, member).generation, files);
+        return true;
+      });
+    case 'request':
+    case 'prove':
+      return once(() => {
+        const request = operation.kind === 'request' ? JSON.stringify(operation.request) : undefined;
+        // The leader answers decisions like those of its own commands.
+        const inbox =
+          request === undefined
+            ? undefined
+            : db.value<number>`INSERT INTO inbox (at, request) VALUES (${now()}, ${request}) RETURNING id`;
+        const asked = inbox === undefined ? JSON.stringify(operation) : JSON.stringify({ inbox });
+        db.run`INSERT OR REPLACE INTO answers (member, number, at, asked) VALUES (${member}, ${number}, ${now()}, ${asked})`;
+        return true;
+      });
+  }
+}
+
+/** As intake does on one machine: looked up first, then added. */
+async function addRun(
+  { own, run: sentRun, reading }: Extract<Operation, { kind: 'add' }>,
+  sent: Sent,
+  journal: LeadingJournal,
+): Promise<boolean> {
+  const { store, outbox } = journal;
+  const run = toFleetRun(sentRun, sent);
+  const match: Match = await outbox.match(run);
+  if (match.kind === 'busy' || (match.kind === 'version' && match.isBusy)) return false;
+  return store.apply(() => {
+    if (match.kind === 'known') {
+      if (run.revises) shareVersions(match, sentRun, run, journal);
+      noteOrigin(sent, own, match.run, journal);
+    } else {
+      const added = add(store, run, toReading(reading), store.now());
+      if (added.outcome === 'busy') return false;
+      noteOrigin(sent, own, added.run, journal);
+    }
+    noteReceived(journal, sent);
+    return true;
+  });
+}
+
+/** Another member sees the same file at the same path, on a share: whoever sees its next version first hands it over. */
+function shareVersions(
+  match: Extract<Match, { kind: 'known' }>,
+  { file }: SentRun,
+  run: NewRun,
+  { store: { db } }: LeadingJournal,
+): void {
+  const isSamePath = match.path.slice(match.path.indexOf(':') + 1) === file.path;
+  if (isSamePath && !match.isErased && match.path !== run.file.path)
+    claimPath(db, run.instrument, run.file.path, match.run, false);
+}
+
+const filedAs = ({ member }: Sent, own: number, { store: { db } }: LeadingJournal): number | undefined =>
+  db.value<number>`SELECT filed FROM origins WHERE member = ${member} AND run = ${own}`;
+
+function noteOrigin({ member }: Sent, own: number, filed: number, { store: { db } }: LeadingJournal): void {
+  db.run`INSERT OR REPLACE INTO origins (member, run, filed) VALUES (${member}, ${own}, ${filed})`;
+}
+
+/** Where a file is, for people and as part of what identifies it. */
+const fleetPath = (member: string, path: string): string => `${member}:${path}`;
+
+function toFleetRun(run: SentRun, { name }: Sent): NewRun {
+  const { file, copy, partOf, revises, attachments } = run;
+  const content = <T extends ContentKey | undefined>(key: T) =>
+    key && { sha256: key.sha256, copy: key.copy === '' ? '' : fleetPath(name, key.copy) };
+  return {
+    ...run,
+    file: {
+      path: fleetPath(name, file.path),
+      location: '',
+      size: file.size,
+      mtimeNs: BigInt(file.mtimeNs),
+      inode: 0n,
+      sha256: ofMemberIfUnread(file.sha256, name),
+    },
+    copy: copy === '' ? '' : fleetPath(name, copy),
+    partOf: content(partOf),
+    revises: revises && { last: content(revises.last) },
+    attachments: attachments?.map((one) => ({ ...one, path: fleetPath(name, one.path) })),
+  };
+}
+
+/** A file that could not be hashed is identified by its path, which two members can have in common. */
+const ofMemberIfUnread = (sha256: string, name: string): string =>
+  sha256.startsWith(STAND_IN)
+    ? STAND_IN + createHash('sha256').update(`${name} ${sha256}`).digest('hex').slice(STAND_IN.length)
+    : sha256;
+
+/** Each member counts its generations from 1. */
+const GENERATIONS = 2 ** 32;
+
+const ofMember = ({ generation }: { readonly generation: number }, member: number) => ({
+  generation: member * GENERATIONS + generation,
+});
+
+const fromHex = (hex: string): Uint8Array => Buffer.from(hex, 'hex');
+
+const toReading = (reading: SentReading): Reading =>
+  reading.problem === undefined ? reading : { problem: new FileError(reading.problem) };

@@ -1,0 +1,141 @@
+import { explain } from '../errors.js';
+import type { Growths, NewBatch } from '../growth.js';
+import type { NewRun, Outbox, Reading } from '../outbox.js';
+import type { NewAttachment } from '../uploads.js';
+import type { Connection } from './database.js';
+import type { Request } from './decisions.js';
+import { append, attach, createGrowths, describeNext, flush, report } from './growths.js';
+import { add, move } from './handover.js';
+import type { Store } from './store.js';
+import { noteFiled } from './versions.js';
+
+/**
+ * The journal of a member of a fleet. It has both halves: intake works as on one machine, whether or not the database of
+ * the fleet can be reached. What intake hands over is stored as an operation in the same transaction, and the leader
+ * repeats the operations of all members, in the order of each, on the outbox of the fleet.
+ */
+export type Operation =
+  /** `own`: the run in the journal of the member. */
+  | { readonly kind: 'add'; readonly own: number; readonly run: SentRun; readonly reading: SentReading }
+  | { readonly kind: 'move'; readonly own: number; readonly path: string }
+  | { readonly kind: 'append'; readonly own: readonly number[]; readonly batch: SentBatch }
+  | { readonly kind: 'flush'; readonly generation: number; readonly isEnd: boolean }
+  | { readonly kind: 'report'; readonly generation: number; readonly what: string; readonly isEnd: boolean }
+  | { readonly kind: 'attach'; readonly generation: number; readonly files: readonly NewAttachment[] }
+  /** A person's decision about a run of the fleet. */
+  | { readonly kind: 'request'; readonly request: Request }
+  /** Whether the notebook has what was filed, so that the file may be moved or deleted. */
+  | { readonly kind: 'prove'; readonly own: number; readonly sha256: string; readonly isDelete: boolean };
+
+/** What the leader needs of a run, as JSON can hold it. */
+export interface SentRun extends Omit<NewRun, 'file' | 'sources'> {
+  readonly file: { readonly path: string; readonly size: number; readonly mtimeNs: string; readonly sha256: string };
+}
+
+export type SentReading =
+  | (Omit<Extract<Reading, { problem?: never }>, 'problem'> & { readonly problem?: never })
+  | { readonly draft?: never; readonly problem: string };
+
+export interface SentBatch extends Omit<NewBatch, 'tail' | 'parts'> {
+  /** In hexadecimal digits. */
+  readonly tail: string;
+  readonly parts: readonly (Omit<NewBatch['parts'][number], 'run'> & { readonly run: SentRun })[];
+}
+
+function toSentRun({ file, sources: _, ...run }: NewRun): SentRun {
+  const { path, size, mtimeNs, sha256 } = file;
+  return { ...run, file: { path, size, mtimeNs: String(mtimeNs), sha256 } };
+}
+
+/** Within a commit. Returns its number. */
+export function putForward(db: Connection, operation: Operation): number {
+  return db.value<number>`INSERT INTO forwards (operation) VALUES (${JSON.stringify(operation)}) RETURNING id` ?? 0;
+}
+
+/** The outbox of a member: what intake hands over is forwarded, too. */
+export const forwardingOutbox = (store: Store, outbox: Outbox): Outbox => ({
+  ...outbox,
+  move: (run, path) =>
+    store.commit(() => {
+      move(store.db, run, path);
+      putForward(store.db, { kind: 'move', own: run, path });
+    }),
+  add: (run, reading) =>
+    store.apply(() => {
+      const added = add(store, run, reading, store.now());
+      if (added.outcome === 'busy' || added.outcome === 'known') return added;
+      const { problem, ...read } = reading;
+      const sent = problem ? { problem: explain(problem) } : (read as SentReading);
+      putForward(store.db, { kind: 'add', own: added.run, run: toSentRun(run), reading: sent });
+      return added;
+    }),
+});
+
+export function forwardingGrowths(store: Store): Growths {
+  const { db } = store;
+  const forwarded = <T>(change: () => T, operation: (result: T) => Operation | undefined): Promise<T> =>
+    store.apply(() => {
+      const result = change();
+      const sent = operation(result);
+      if (sent) putForward(db, sent);
+      return result;
+    });
+  return {
+    ...createGrowths(store),
+    append: (batch) =>
+      forwarded(
+        () => append(store, batch, store.now()),
+        (appended) => {
+          if (appended.blocked !== undefined || appended.added.length === 0) return undefined;
+          const parts = batch.parts.map(({ run, ...part }) => ({ ...part, run: toSentRun(run) }));
+          const tail = Buffer.from(batch.tail).toString('hex');
+          return { kind: 'append', own: appended.added.map(({ run }) => run), batch: { ...batch, tail, parts } };
+        },
+      ),
+    attach: (generation, files) =>
+      forwarded(
+        () => attach(db, generation, files),
+        (isAttached) => (isAttached ? { kind: 'attach', generation, files } : undefined),
+      ),
+    flush: (generation, isEnd = false) =>
+      forwarded(
+        () => flush(db, generation, isEnd),
+        () => ({ kind: 'flush', generation, isEnd }),
+      ),
+    report: (generation, what, isEnd) =>
+      forwarded(
+        () => report(db, generation, what, isEnd, store.now()),
+        () => ({ kind: 'report', generation, what, isEnd }),
+      ),
+  };
+}
+
+/** What became of a member's run in the fleet. */
+export interface FleetState {
+  /** In the journal of the member. */
+  readonly own: number;
+  readonly sha256: string;
+  readonly step: string;
+  readonly parked: string | null;
+  readonly failure: string | null;
+  readonly reason: string | null;
+  readonly server: string | null;
+  readonly experiment: number | null;
+}
+
+/** Within a commit. The member shows the state of its run, and disposes of the files of one that is done. */
+export function takeState({ db, now }: Store, state: FleetState): void {
+  const { own, sha256, step, parked, failure, reason, server, experiment } = state;
+  const known = db.row<{ sha256: string; step: string }>`SELECT sha256, step FROM runs WHERE id = ${own}`;
+  // Its file has changed since: the state of that version follows.
+  if (known?.sha256 !== sha256) return;
+  db.run`UPDATE OR IGNORE runs SET server = ${server}, experiment = ${experiment} WHERE id = ${own}`;
+  db.run`
+    UPDATE runs SET parked = ${parked}, failure = ${failure}, reason = ${reason}, updated_at = ${now()} WHERE id = ${own}
+      AND (parked IS NOT ${parked} OR failure IS NOT ${failure} OR reason IS NOT ${reason})`;
+  if (step !== 'done' || known.step === 'done') return;
+  db.run`UPDATE runs SET step = 'done', updated_at = ${now()} WHERE id = ${own}`;
+  db.run`DELETE FROM earlier_drafts WHERE run = ${own}`;
+  noteFiled(db, own, now());
+  describeNext(db, own);
+}
