@@ -1,7 +1,7 @@
-import { type Clock, every, type Loop, retry } from '../clock.js';
+import { atMost, type Clock, every, type Loop, retry } from '../clock.js';
 import type { UsableConfig } from '../config/load.js';
 import { holdKey, type Key, readKey } from '../config/secrets.js';
-import { connect, type OnResponse, openNotebook, type Schedule } from '../connection.js';
+import { connect, keyOf, type OnResponse, openNotebook, type Schedule } from '../connection.js';
 import { applyDecisions, openDelivery, pruneDaily } from '../daemon/runtime.js';
 import { createProof } from '../daemon/sources.js';
 import { StoppedError, trackUnknownOutcomes } from '../deliver/context.js';
@@ -10,6 +10,7 @@ import { answerSchema } from '../journal/decisions.js';
 import type { Operation } from '../journal/forwards.js';
 import { applyRequests, type SourceProbe } from '../journal/requests.js';
 import type { Log } from '../log.js';
+import type { Notebook } from '../notebook/client.js';
 import type { Observer } from '../pipeline.js';
 import { attachFromDatabase, sweepContents } from './contents.js';
 import type { Postgres } from './database.js';
@@ -91,14 +92,10 @@ export function startLeading(deps: LeaderDeps) {
 
   async function startDelivery(): Promise<void> {
     const configured = holdKey(() => readKey(config.notebook.key, config.placeOf(['notebook', 'key'])), conceal);
-    const api = openNotebook(config, { signal: stopping.signal, key: configured });
-    try {
-      session ??= await takeSessionKey(api, id, config.notebook.url, lease, log);
-    } finally {
-      await api.close();
-    }
+    const { url } = config.notebook;
+    session ??= await withNotebook(config, configured, (api) => takeSessionKey(api, id, url, lease, log));
     if (session.key !== undefined) conceal(session.key);
-    const { dialect } = await journal.outbox.server(config.notebook.url).facts();
+    const { dialect } = await journal.outbox.server(url).facts();
     if (!session.isFence) await clock.sleep(graceMs(config, dialect), stopping.signal);
     if (stopping.signal.aborted) return;
     listInstruments();
@@ -130,6 +127,14 @@ export function startLeading(deps: LeaderDeps) {
         return request();
       }, isWrite);
 
+  /** One that stays is deleted by the next leader. */
+  async function removeKey(): Promise<void> {
+    const key = session?.id;
+    if (key === undefined) return;
+    const removed = withNotebook(config, keyOf(config), (api) => api.deleteKey(key)).catch(() => undefined);
+    await atMost(REMOVE_KEY_MS, clock, removed);
+  }
+
   void retry(startDelivery, {
     ...{ clock, signal: stopping.signal, maxMs: 30_000 },
     failed: (error) => log.warn({ reason: explain(error) }, 'cannot begin to deliver, retrying'),
@@ -144,11 +149,22 @@ export function startLeading(deps: LeaderDeps) {
       const ending = delivery?.stop(FINISH_WITHIN_MS);
       await Promise.all([ending, ...loops.map((loop) => loop.stop())]);
       await journal.close().catch(() => undefined);
-      if (!isOver) await session?.remove().catch(() => undefined);
+      if (!isOver) await removeKey();
       // After a clean stop nothing is in flight, so the next leader need not wait.
       await lease.release(!isOver);
     },
   };
+}
+
+const REMOVE_KEY_MS = 1500;
+
+async function withNotebook<T>(config: UsableConfig, key: Key, act: (api: Notebook) => Promise<T>): Promise<T> {
+  const api = openNotebook(config, { key });
+  try {
+    return await act(api);
+  } finally {
+    await api.close();
+  }
 }
 
 /** A session key that is rejected was deleted by a successor, or by a person: this member begins again. */

@@ -14,7 +14,8 @@ export interface SessionKey {
   readonly key: string | undefined;
   /** Whether no earlier leader can send any more. */
   readonly isFence: boolean;
-  remove(): Promise<void>;
+  /** Its id, if the notebook lists it. */
+  readonly id: number | undefined;
 }
 
 const nameOf = (fleet: string): string => `labfeed fleet ${fleet}`;
@@ -40,17 +41,13 @@ export async function takeSessionKey(
     const own = (await api.listKeys()).find((one) => one.id !== undefined && !known.has(one.id) && one.name === name);
     // Recorded before it is used. One that was created just before a crash is found by its name.
     await recordKey(notebook, own?.id);
-    return {
-      key,
-      isFence,
-      remove: async () => (own?.id === undefined ? undefined : api.deleteKey(own.id)),
-    };
+    return { key, isFence, id: own?.id };
   } catch (error) {
     log.warn(
       { reason: explain(error) },
       'the notebook gives no session keys: after a change of the leader, nothing is sent for the grace period',
     );
     await recordKey(notebook, undefined);
-    return { key: undefined, isFence, remove: async () => undefined };
+    return { key: undefined, isFence, id: undefined };
   }
 }

@@ -28,7 +28,7 @@ async function newFleet() {
   return { url, postgres, id };
 }
 
-const options = { clock: systemClock, log: silentLog };
+const options = { clock: systemClock, log: silentLog() };
 
 async function leading(postgres: Postgres, id: string, copy: WorkingCopy, member = 1) {
   const lease = await takeLease(postgres, member, { ...options, lost: () => undefined });

@@ -1,0 +1,71 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
+import type { Dialect } from '../../src/model.js';
+import { type DaemonProcess, type Site, startDaemon } from './daemon-process.js';
+import { type Cluster, startCluster } from './postgres.js';
+import { createTestSandbox, type TestSandbox } from './sandbox.js';
+import { tempFolder } from './temp-folder.js';
+
+export interface MemberOptions {
+  readonly role?: 'all' | 'watch' | 'deliver';
+  readonly instruments?: string;
+  /** More configuration lines, each with its line break. */
+  readonly settings?: string;
+}
+
+export interface Member extends Site {
+  readonly name: string;
+  start(env?: NodeJS.ProcessEnv): DaemonProcess;
+}
+
+export interface FleetSite {
+  readonly folder: string;
+  readonly url: string;
+  readonly cluster: Cluster;
+  readonly notebook: TestSandbox;
+  member(name: string, options?: MemberOptions): Member;
+}
+
+const BALANCE = '  balance: { watch: data/balance, ready: { quiet: 150ms }, experiment: { plot: never } }';
+
+/** A database, a notebook, and members that run as processes. */
+export async function makeFleet(dialect: Dialect = 'v2', timeout = '1s'): Promise<FleetSite> {
+  const folder = tempFolder();
+  const cluster = await startCluster();
+  onTestFinished(() => cluster.remove());
+  const url = await cluster.createDatabase();
+  const notebook = createTestSandbox({ file: join(folder, 'notebook.db'), port: 0, dialect });
+  const { url: address, key } = await notebook.start();
+  onTestFinished(() => notebook.stop());
+  return {
+    folder,
+    url,
+    cluster,
+    notebook,
+    member(name, { role = 'all', instruments = BALANCE, settings = '' } = {}) {
+      const own = join(folder, name);
+      const config = join(own, 'labfeed.yaml');
+      mkdirSync(join(own, 'data', 'balance'), { recursive: true });
+      writeFileSync(join(own, 'api-key'), `${key}\n`, { mode: 0o600 });
+      const server = `notebook:\n  url: "${address}"\n  key: { file: api-key }\n  rate: 2000/s\n  timeout: ${timeout}\n`;
+      const lines = [
+        ...(role === 'watch' ? [] : [server]),
+        `journal: ${url}\nrole: ${role}\nfleet: { name: ${name}, state: state }\nstatus: false\n${settings}`,
+        ...(role === 'deliver' ? [] : [`instruments:\n${instruments}\n`]),
+      ];
+      writeFileSync(config, lines.join(''));
+      return {
+        name,
+        folder: own,
+        config,
+        journal: join(own, 'state', 'journal.db'),
+        drop(file, content, instrument = 'balance') {
+          mkdirSync(join(own, 'data', instrument), { recursive: true });
+          writeFileSync(join(own, 'data', instrument, file), content);
+        },
+        start: (env) => startDaemon(config, env),
+      };
+    },
+  };
+}
