@@ -71,6 +71,8 @@ export interface FleetPart {
   readonly delivery: DeliveryPart;
   /** Growing files that begin alike on two machines are two runs. */
   reader(reader: Reader): Reader;
+  /** Applies the decisions that people make. `rescan`: scans a folder for files to read again, from now on. */
+  decide(rescan: (instrument: string) => void): Promise<Outcome[]>;
 }
 
 export type Runtime = ReturnType<typeof createRuntime>;
@@ -135,7 +137,7 @@ export function createRuntime(deps: RuntimeDeps) {
     hasAnswered: () => hasAnswered,
     /** Resolves after the first scan of every folder. */
     async start(): Promise<void> {
-      const apply = () => applyRequests(journal, sourceProbe);
+      const apply = () => fleet?.decide((name) => rescan(name, false)) ?? applyRequests(journal, sourceProbe);
       loops = [applyDecisions({ apply, clock, log, wakeDelivery: delivery.wake, rescan })];
       // A mistake in `keep` must not remove anybody's history.
       const keepMs = config.invalidSettings.has('keep') ? undefined : config.settings.keep;

@@ -12,7 +12,7 @@ export class Postgres {
 
   constructor(config: FleetConfig, conceal: (secret: string) => void) {
     this.#options = optionsOf(config, conceal);
-    this.#pool = new pg.Pool({ ...this.#options, max: 4, idleTimeoutMillis: 30_000 });
+    this.#pool = new pg.Pool({ ...this.#options, max: config.role === 'watch' ? 2 : 4, idleTimeoutMillis: 30_000 });
     // A connection that breaks while it is idle is replaced at the next call.
     this.#pool.on('error', () => undefined);
   }

@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto';
-import { dirname, join as joinPath } from 'node:path';
 import { type Clock, every, type Loop, retry } from '../clock.js';
 import type { FleetConfig } from '../config/fleet.js';
 import type { UsableConfig } from '../config/load.js';
@@ -7,6 +6,7 @@ import type { OnResponse } from '../connection.js';
 import type { FleetPart } from '../daemon/runtime.js';
 import { explain, LabfeedError } from '../errors.js';
 import { answerSchema } from '../journal/decisions.js';
+import { fleetCopyOf } from '../journal/fleet-view.js';
 import { forwardingGrowths, forwardingOutbox } from '../journal/forwards.js';
 import type { Journal } from '../journal/journal.js';
 import type { Live } from '../live.js';
@@ -40,6 +40,9 @@ export type Fleet = Awaited<ReturnType<typeof joinFleet>>;
 
 const ELECT_MS = 2000;
 
+/** A watcher needs the runs of others only for commands and page. */
+const FOLLOW_MS = 10_000;
+
 /**
  * Makes this labfeed a member of a fleet. The first start needs the database, since everything that is filed names the
  * fleet. Later ones do not.
@@ -56,14 +59,16 @@ export async function joinFleet(deps: FleetDeps) {
   let membership = await introduceFirst(introduce, known, deps, postgres);
   let isIntroduced = membership.isFresh;
   let isStopped = false;
-  const path = joinPath(dirname(journal.store.db.database.location() ?? ''), 'fleet.db');
+  const path = fleetCopyOf(journal.store.db.database.location() ?? '');
   let copy: WorkingCopy | undefined;
   let leader: Leader | undefined;
   let { config } = deps;
   let changing: Promise<void> = Promise.resolve();
+  let rescan: (instrument: string) => void = () => undefined;
 
   const member: Member = createMember({
-    ...{ journal, postgres, member: membership.member, spool, clock, log },
+    ...{ journal, postgres, member: membership.member, name: fleet.name, spool, clock, log },
+    rescan: (instrument) => rescan(instrument),
     followed: () => (leader ? undefined : copy?.position()),
     live: deps.live,
   });
@@ -89,11 +94,12 @@ export async function joinFleet(deps: FleetDeps) {
     }
     copy ??= openWorkingCopy(path);
     await follow(copy, postgres);
+    if (!isDeliverer) return;
     let isOver = false;
     const over = (reason: string): void => {
       if (isOver) return;
       isOver = true;
-      void stepDown(reason).then(electing?.wake);
+      void stepDown(reason).then(electing.wake);
     };
     const lost = () => over('the lease was lost');
     const lease = await takeLease(postgres, membership.member, { clock, log, lost });
@@ -111,30 +117,31 @@ export async function joinFleet(deps: FleetDeps) {
     log.info({ epoch: lease.epoch }, 'leading the fleet');
   }
   let isWarned = false;
-  const electing: Loop | undefined = isDeliverer
-    ? every(ELECT_MS, clock, async () => {
-        try {
-          await changing;
-          await elect();
-          isWarned = false;
-        } catch (error) {
-          if (!isWarned) log.warn({ reason: explain(error) }, 'cannot follow the fleet, retrying');
-          isWarned = true;
-        }
-        return undefined;
-      })
-    : undefined;
-  const listening = postgres.listen((payload) => {
-    if (payload === 'operations') leader?.wake();
-    else {
-      member.wakeStates();
-      if (!leader) electing?.wake();
+  const electing: Loop = every(isDeliverer ? ELECT_MS : FOLLOW_MS, clock, async () => {
+    try {
+      await changing;
+      await elect();
+      isWarned = false;
+    } catch (error) {
+      if (!isWarned) log.warn({ reason: explain(error) }, 'cannot follow the fleet, retrying');
+      isWarned = true;
     }
+    return undefined;
   });
+  // Watchers poll: notifications would wake all of them for each shipment.
+  const listening = isDeliverer ? postgres.listen(wakeFor) : undefined;
+  function wakeFor(payload: string): void {
+    if (payload === 'operations') leader?.wake();
+    else if (!leader) electing.wake();
+  }
 
   const part: FleetPart = {
     id: membership.fleet,
     reader: (reader) => ofMember(reader, fleet.name),
+    decide(scan) {
+      rescan = scan;
+      return member.decide();
+    },
     delivery: {
       start: () => undefined,
       wake: member.wake,
@@ -156,14 +163,14 @@ export async function joinFleet(deps: FleetDeps) {
     async use(next: UsableConfig): Promise<void> {
       config = next;
       await stepDown(undefined);
-      electing?.wake();
+      electing.wake();
     },
     async stop(): Promise<void> {
       isStopped = true;
-      await electing?.stop();
+      await electing.stop();
       await stepDown(undefined);
       await member.stop();
-      await listening.close();
+      await listening?.close();
       copy?.database.close();
       await postgres.close();
     },

@@ -3,12 +3,15 @@ import { readFileSync } from 'node:fs';
 import { type Clock, every } from '../clock.js';
 import type { FleetConfig } from '../config/fleet.js';
 import { explain, LabfeedError } from '../errors.js';
+import { answerSchema } from '../journal/decisions.js';
 import { type FleetState, type Operation, putForward, takeState } from '../journal/forwards.js';
 import type { Journal } from '../journal/journal.js';
+import { applyRequests, type Outcome } from '../journal/requests.js';
 import type { Live } from '../live.js';
 import type { Log } from '../log.js';
 import { version } from '../process.js';
 import type { Spool } from '../spool.js';
+import { sourceProbe } from '../watch/identify.js';
 import { storeContent } from './contents.js';
 import { isAway, type Postgres } from './database.js';
 
@@ -21,20 +24,19 @@ export interface Membership {
 
 interface MembershipRow {
   readonly instance: string;
-  readonly fleet: string | null;
-  readonly member: number | null;
+  readonly fleet: string;
+  readonly member: number;
   readonly followed: number;
 }
 
-type Journaled = Pick<Journal, 'store'>;
+type Journaled = Pick<Journal, 'store' | 'intake' | 'growing' | 'requests'>;
 
 /** Another member with this name counts as running for this long after it was last seen. */
 const SEEN_MS = 60_000;
 
 /** What is known of the membership without the database; undefined before the first contact. */
 export function knownMembership({ store: { db } }: Journaled): Membership | undefined {
-  const { fleet, member } = readMembership(db) ?? {};
-  return fleet != null && member != null ? { fleet, member } : undefined;
+  return readMembership(db);
 }
 
 const readMembership = (db: Journaled['store']['db']): MembershipRow | undefined =>
@@ -60,7 +62,7 @@ export async function join(
   const known = readMembership(db);
   const machine = machineId();
   const instance = known?.instance.endsWith(`@${machine}`) ? known.instance : `${randomUUID()}@${machine}`;
-  if (known?.fleet != null && known.fleet !== fleet)
+  if (known && known.fleet !== fleet)
     throw new LabfeedError(
       `this machine belongs to another fleet (${known.fleet}), and the database is that of ${fleet}`,
       {
@@ -85,7 +87,7 @@ export async function join(
   const followed = known?.member === member ? known.followed : 0;
   await store.commit(() => {
     db.run`DELETE FROM membership`;
-    db.run`INSERT INTO membership (instance, fleet, member, followed) VALUES (${instance}, ${fleet}, ${member}, ${followed})`;
+    db.run`INSERT INTO membership (instance, name, fleet, member, followed) VALUES (${instance}, ${name}, ${fleet}, ${member}, ${followed})`;
   });
   return { fleet, member };
 }
@@ -94,6 +96,9 @@ interface MemberDeps {
   readonly journal: Journaled;
   readonly postgres: Postgres;
   readonly member: number;
+  readonly name: string;
+  /** Scans the folder of an instrument for files to read again. */
+  rescan(instrument: string): void;
   readonly spool: Spool;
   readonly clock: Clock;
   readonly log: Log;
@@ -102,8 +107,10 @@ interface MemberDeps {
   live(): Live | undefined;
 }
 
-const POLL_MS = 2000;
-const HEARTBEAT_MS = 5000;
+/** With 500 members, the database answers 200 short queries a second. */
+const POLL_MS = 5000;
+const HEARTBEAT_MS = 10_000;
+const RETRY_MS = 2000;
 
 /** Hands over, and follows the states of its runs. Whatever fails is tried again: nothing is removed before it arrived. */
 export function createMember(deps: MemberDeps) {
@@ -113,7 +120,7 @@ export function createMember(deps: MemberDeps) {
     const reason = explain(error);
     if (!isAwayNow) log.warn({ reason }, 'the database of the fleet is away; runs are kept here until it is back');
     isAwayNow = isAway(error);
-    return POLL_MS;
+    return RETRY_MS;
   }
   const forwarding = every(POLL_MS, clock, async () => {
     try {
@@ -134,14 +141,15 @@ export function createMember(deps: MemberDeps) {
     return undefined;
   });
   const asked = new Map<string, number>();
+  const decisions = new Map<number, number>();
+  const ask: Ask = (operation) =>
+    deps.journal.store.commit(() => putForward(deps.journal.store.db, operation)).finally(forwarding.wake);
   return {
     /** Something was handed over by intake. */
     wake: forwarding.wake,
-    /** The leader has shipped something. */
-    wakeStates: following.wake,
     /** Sends a question to the leader and returns its number. */
-    ask: (operation: Operation): Promise<number> =>
-      deps.journal.store.commit(() => putForward(deps.journal.store.db, operation)).finally(forwarding.wake),
+    ask,
+    decide: () => decide(deps, decisions, ask),
     answer: (number: number) => readAnswer(deps, number),
     /** The number of the question that was asked under this name before. */
     asked,
@@ -233,7 +241,7 @@ async function withContents(text: string, spool: Spool, postgres: Postgres): Pro
 }
 
 /** What became of the runs of this member since it last asked. */
-async function followStates({ journal, postgres, member }: MemberDeps): Promise<void> {
+async function followStates({ journal, postgres, member, name, rescan }: MemberDeps): Promise<void> {
   const { store } = journal;
   const from = store.db.value<number>`SELECT followed FROM membership` ?? 0;
   // Read first: shipments are committed in their order, so everything up to here is visible afterwards.
@@ -244,13 +252,53 @@ async function followStates({ journal, postgres, member }: MemberDeps): Promise<
        SELECT run, filed FROM labfeed.origins WHERE member = $1 AND shipped > $2
        UNION SELECT origins.run, origins.filed FROM labfeed.runs JOIN labfeed.origins ON origins.filed = runs.id
          WHERE runs.shipped > $2 AND origins.member = $1)
-     SELECT changed.run AS own, sha256, step, parked, failure, reason, server, experiment
-       FROM changed JOIN labfeed.runs ON runs.id = changed.filed ORDER BY changed.run`,
-    [member, from],
+     SELECT changed.run AS own, sha256, step, parked, failure, reason, server, experiment, mapping, path = '' AS "isErased",
+       (SELECT substr(remaps.path, length($3) + 1) FROM labfeed.remaps WHERE run = runs.id AND starts_with(remaps.path, $3))
+       AS remap FROM changed JOIN labfeed.runs ON runs.id = changed.filed ORDER BY changed.run`,
+    [member, from, `${name}:`],
   );
-  for (const state of states) void store.apply(() => takeState(store, state)).catch(() => undefined);
+  const rescans = new Set<string | undefined>();
+  for (const state of states) {
+    rescans.add(await store.apply(() => takeState(store, state)));
+    if (state.isErased) await erase(state.own, journal);
+  }
   await store.commit(() => void store.db.run`UPDATE membership SET followed = ${upto}`);
+  for (const instrument of rescans) if (instrument !== undefined) rescan(instrument);
 }
+
+/** Erased in the fleet, so also here. */
+async function erase(run: number, { requests, intake, growing }: Journaled): Promise<void> {
+  const { answer, row } = await requests.decide({ kind: 'erase', run }, { path: '', has: 'nothing' });
+  if (!answer.done || !row) return;
+  await intake.erase(row.instrument, row);
+  if (row.generation != null) await growing.erase(row.generation);
+}
+
+/**
+ * Decisions about runs are made by the leader, for the runs of all members; those about the backlog of an instrument here.
+ * Returns those that were answered.
+ */
+async function decide(deps: MemberDeps, asked: Map<number, number>, ask: Ask): Promise<Outcome[]> {
+  const { requests } = deps.journal;
+  const pending = await requests.pending(DECISIONS);
+  const isLocal = ({ request }: (typeof pending)[number]): boolean => !request || request.kind === 'backfill';
+  const local = { ...requests, pending: async () => pending.filter(isLocal) };
+  const outcomes = await applyRequests({ ...deps.journal, requests: local }, sourceProbe);
+  for (const { id, request } of pending) {
+    if (!request || request.kind === 'backfill') continue;
+    const number = asked.get(id) ?? (await ask({ kind: 'request', own: id, request }));
+    asked.set(id, number);
+    const answer = answerSchema.safeParse(await readAnswer(deps, number)).data;
+    if (!answer) continue;
+    asked.delete(id);
+    outcomes.push({ ...(await requests.answer(id, answer)), rescan: undefined, request });
+  }
+  return outcomes;
+}
+
+const DECISIONS = 100;
+
+type Ask = (operation: Operation) => Promise<number>;
 
 async function readAnswer({ postgres, member }: MemberDeps, number: number): Promise<unknown> {
   const row = await postgres.row<{ answer: string }>(

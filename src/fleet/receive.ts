@@ -122,18 +122,23 @@ async function apply(sent: Sent, journal: LeadingJournal): Promise<boolean> {
         return true;
       });
     case 'request':
-    case 'prove':
       return once(() => {
-        const request = operation.kind === 'request' ? JSON.stringify(operation.request) : undefined;
-        // The leader answers decisions like those of its own commands.
+        const { own, request } = operation;
+        // A member that was restarted meanwhile asks again.
         const inbox =
-          request === undefined
-            ? undefined
-            : db.value<number>`INSERT INTO inbox (at, request) VALUES (${now()}, ${request}) RETURNING id`;
-        const asked = inbox === undefined ? JSON.stringify(operation) : JSON.stringify({ inbox });
-        db.run`INSERT OR REPLACE INTO answers (member, number, at, asked) VALUES (${member}, ${number}, ${now()}, ${asked})`;
-        return true;
+          db.value<number>`
+            SELECT json_extract(asked, '$.inbox') FROM answers WHERE member = ${member} AND json_extract(asked, '$.own') = ${own}` ??
+          db.value<number>`INSERT INTO inbox (at, request) VALUES (${now()}, ${JSON.stringify(request)}) RETURNING id`;
+        return ask({ own, inbox });
       });
+    case 'prove':
+      return once(() => ask(operation));
+  }
+
+  function ask(asked: object): boolean {
+    db.run`
+      INSERT OR REPLACE INTO answers (member, number, at, asked) VALUES (${member}, ${number}, ${now()}, ${JSON.stringify(asked)})`;
+    return true;
   }
 }
 

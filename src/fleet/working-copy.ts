@@ -28,7 +28,7 @@ export function openWorkingCopy(path: string): WorkingCopy {
   try {
     return openCopy(path);
   } catch {
-    // Damaged, of another version, or ahead of PostgreSQL: everything it has is there.
+    // Damaged, or of another version: PostgreSQL has everything.
     for (const suffix of ['', '-wal', '-shm']) rmSync(path + suffix, { force: true });
     return openCopy(path);
   }
@@ -45,7 +45,8 @@ function openCopy(path: string): WorkingCopy {
     migrate(database, path);
     database.exec(FLEET_TABLES);
     withoutTriggers(database);
-    if (db.exists`SELECT 1 FROM working_copy WHERE leads = 1`) throw new Error('the working copy was leading');
+    // It may be ahead of PostgreSQL, so it is loaded again. The file stays: others may read it.
+    db.run`DELETE FROM working_copy WHERE leads = 1`;
     const tables = readTables(database);
     return { database, tables, position: () => db.value<number>`SELECT seq FROM working_copy` };
   } catch (error) {

@@ -1,5 +1,6 @@
 import { explain } from '../errors.js';
 import type { Growths, NewBatch } from '../growth.js';
+import { STAND_IN } from '../model.js';
 import type { NewRun, Outbox, Reading } from '../outbox.js';
 import type { NewAttachment } from '../uploads.js';
 import type { Connection } from './database.js';
@@ -22,8 +23,8 @@ export type Operation =
   | { readonly kind: 'flush'; readonly generation: number; readonly isEnd: boolean }
   | { readonly kind: 'report'; readonly generation: number; readonly what: string; readonly isEnd: boolean }
   | { readonly kind: 'attach'; readonly generation: number; readonly files: readonly NewAttachment[] }
-  /** A person's decision about a run of the fleet. */
-  | { readonly kind: 'request'; readonly request: Request }
+  /** A person's decision about a run of the fleet. `own`: its number in the inbox of the member. */
+  | { readonly kind: 'request'; readonly own: number; readonly request: Request }
   /** Whether the notebook has what was filed, so that the file may be moved or deleted. */
   | { readonly kind: 'prove'; readonly own: number; readonly sha256: string; readonly isDelete: boolean };
 
@@ -121,21 +122,38 @@ export interface FleetState {
   readonly reason: string | null;
   readonly server: string | null;
   readonly experiment: number | null;
+  /** Empty: its file is to be read again. */
+  readonly mapping: string;
+  /** The file of this member that a person wants the run remapped from. */
+  readonly remap: string | null;
+  readonly isErased: boolean;
 }
 
-/** Within a commit. The member shows the state of its run, and disposes of the files of one that is done. */
-export function takeState({ db, now }: Store, state: FleetState): void {
-  const { own, sha256, step, parked, failure, reason, server, experiment } = state;
-  const known = db.row<{ sha256: string; step: string }>`SELECT sha256, step FROM runs WHERE id = ${own}`;
-  // Its file has changed since: the state of that version follows.
-  if (known?.sha256 !== sha256) return;
+/**
+ * Within a commit. The member shows the state of its run, and disposes of the files of one that is done. Returns the
+ * instrument whose folder has files to be read again.
+ */
+export function takeState({ db, now }: Store, state: FleetState): string | undefined {
+  const { own, sha256, parked, failure, reason, server, experiment, remap } = state;
+  const known = db.row<{ instrument: string; sha256: string; step: string; mapping: string }>`
+    SELECT instrument, sha256, step, mapping FROM runs WHERE id = ${own}`;
+  // Its file has changed since: the state of that version follows. A file that was not read has no content.
+  if (!known || (known.sha256 !== sha256 && !sha256.startsWith(STAND_IN))) return undefined;
   db.run`UPDATE OR IGNORE runs SET server = ${server}, experiment = ${experiment} WHERE id = ${own}`;
   db.run`
     UPDATE runs SET parked = ${parked}, failure = ${failure}, reason = ${reason}, updated_at = ${now()} WHERE id = ${own}
       AND (parked IS NOT ${parked} OR failure IS NOT ${failure} OR reason IS NOT ${reason})`;
-  if (step !== 'done' || known.step === 'done') return;
-  db.run`UPDATE runs SET step = 'done', updated_at = ${now()} WHERE id = ${own}`;
-  db.run`DELETE FROM earlier_drafts WHERE run = ${own}`;
-  noteFiled(db, own, now());
-  describeNext(db, own);
+  if (state.step === 'done' && known.step !== 'done') {
+    db.run`UPDATE runs SET step = 'done', updated_at = ${now()} WHERE id = ${own}`;
+    db.run`DELETE FROM earlier_drafts WHERE run = ${own}`;
+    noteFiled(db, own, now());
+    describeNext(db, own);
+  }
+  if (parked === 'quarantined' && state.mapping === '' && known.mapping !== '') {
+    db.run`UPDATE runs SET mapping = '' WHERE id = ${own}`;
+    return known.instrument;
+  }
+  if (remap === null || db.exists`SELECT 1 FROM remaps WHERE run = ${own}`) return undefined;
+  db.run`INSERT INTO remaps (run, instrument, path) VALUES (${own}, ${known.instrument}, ${remap})`;
+  return known.instrument;
 }

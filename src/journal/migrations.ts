@@ -486,6 +486,7 @@ export const MIGRATIONS: readonly string[] = [
   DROP TABLE alarms;
   ALTER TABLE new_alarms RENAME TO alarms;
   CREATE TABLE forwards (id INTEGER PRIMARY KEY AUTOINCREMENT, operation TEXT NOT NULL) STRICT;   -- JSON
-  CREATE TABLE membership (instance TEXT NOT NULL, fleet TEXT, member INTEGER, followed INTEGER NOT NULL DEFAULT 0) STRICT;
+  CREATE TABLE membership (instance TEXT NOT NULL, name TEXT NOT NULL, fleet TEXT NOT NULL, member INTEGER NOT NULL,
+    followed INTEGER NOT NULL DEFAULT 0) STRICT;
   `,
 ];

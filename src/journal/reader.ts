@@ -18,6 +18,7 @@ import {
   storedParts,
   textList,
 } from './database.js';
+import { showFleet } from './fleet-view.js';
 import { followedAt, listFollowed } from './growing.js';
 import { readGrowth } from './growths.js';
 import { copyOf } from './handover.js';
@@ -76,7 +77,12 @@ export type Overview = Awaited<ReturnType<JournalReader['overview']>>;
 /** An instrument that the journal knows, even if it is no longer configured. */
 export type InstrumentSummary = Overview['instruments'][number];
 
-export const openReader = (path: string): JournalReader => createReader(openCurrent(path));
+/** On a member of a fleet, the runs are those of all members. */
+export function openReader(path: string): JournalReader {
+  const database = openCurrent(path);
+  showFleet(database, path);
+  return createReader(database);
+}
 
 /**
  * The journal for commands and the page, which only read. Lists are read in pages, and each page shows the journal as
@@ -234,7 +240,7 @@ async function findFiles(db: Connection, search: string, limit: number): Promise
   // The index of paths is much smaller than the runs.
   const runs = db.rows<KnownFile>`
     SELECT instrument, path, 'taken' AS verdict, id AS run FROM runs WHERE id IN (SELECT id FROM runs
-      INDEXED BY runs_path WHERE ${pathMatches(search)}) ORDER BY id DESC LIMIT ${limit}`;
+      WHERE ${pathMatches(search)}) ORDER BY id DESC LIMIT ${limit}`;
   return merged(db, files, runs, limit);
 }
 

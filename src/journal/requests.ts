@@ -20,6 +20,7 @@ import {
   type Source,
 } from './decisions.js';
 import { acceptShape, driftPeers } from './drift.js';
+import { requireFleetView } from './fleet-view.js';
 import type { GrowingJournal } from './growing.js';
 import { moveGrowth } from './growths.js';
 import type { IntakeJournal, SourceFile } from './intake.js';
@@ -354,6 +355,7 @@ export type JournalClient = ReturnType<typeof openClient>;
 /** `busyMs`: how long to wait for another writer. */
 export function openClient(path: string, busyMs?: number) {
   const db = new Connection(openCurrent(path, busyMs));
+  requireFleetView(db.database, path);
   return {
     parked: async (as: 'quarantined' | 'held') =>
       db.values<number>`SELECT id FROM runs WHERE parked = ${as} ORDER BY id`,
