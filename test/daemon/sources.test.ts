@@ -64,7 +64,7 @@ function startLoop(
   const loop = disposeOfSources({
     config: { notebook: { url: 'https://eln.example.org' }, claims: [] },
     journal: { ...journal, outbox: { ...journal.outbox, sources: { ...journal.outbox.sources, ...sources } } },
-    notebook: {},
+    proof: () => async () => undefined,
     instruments: [{ usable, activity: { isPresent, waiting: new Set() } }],
     unchangedMs: unchanged,
     clock,

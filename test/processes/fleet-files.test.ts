@@ -1,0 +1,134 @@
+import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { weighing } from '../support/daemon-process.js';
+import { makeFleet } from '../support/fleet-site.js';
+import { labfeed } from '../support/labfeed.js';
+import { connectTo, noPostgres } from '../support/postgres.js';
+import { sha256 } from '../support/runs.js';
+import { until } from '../support/until.js';
+
+describe.skipIf(noPostgres)('the files of a watcher', () => {
+  test('a file is moved by its own machine after the leader has read its run back', async () => {
+    const fleet = await makeFleet();
+    const instruments = '  balance: { watch: data/balance, ready: { quiet: 100ms }, source: { move: filed } }';
+    const [watcher, deliverer] = [
+      fleet.member('pc1', { role: 'watch', instruments }),
+      fleet.member('server', { role: 'deliver' }),
+    ];
+    const daemons = [deliverer.start(), watcher.start({ LABFEED_TEST_UNCHANGED_MS: '0' })];
+    watcher.drop('a.csv', weighing(1));
+    const target = join(watcher.folder, 'filed', 'a.csv');
+    await until('the file is moved', () => existsSync(target), 60_000);
+    expect(readFileSync(target, 'utf8')).toBe(weighing(1));
+    expect(fleet.notebook.control.experiments()).toHaveLength(1);
+    for (const daemon of daemons) await daemon.stop();
+  }, 120_000);
+
+  test('raw files travel through the database, and are gone from there once the notebook has them', async () => {
+    const fleet = await makeFleet('elabftw');
+    const [watcher, deliverer] = [fleet.member('pc1', { role: 'watch' }), fleet.member('server', { role: 'deliver' })];
+    const large = `Sample,Weight (mg)\n${'S1,1.5\n'.repeat(400_000)}`;
+    const daemon = watcher.start();
+    watcher.drop('large.csv', large);
+    watcher.drop('small.csv', weighing(1));
+    await daemon.logged(({ msg, file }) => msg === 'run queued' && String(file).endsWith('large.csv'), 60_000);
+    const postgres = connectTo(fleet.url);
+    await until(
+      'the contents are in the database',
+      async () => (await postgres.rows('SELECT 1 FROM labfeed.complete')).length === 2,
+      30_000,
+    );
+    await until('the spool is empty', () => readdirSync(`${watcher.journal}.spool`).length === 0, 30_000);
+    const delivering = deliverer.start();
+    const uploads = () => fleet.notebook.control.experiments().flatMap((one) => one.uploads);
+    await until('both are attached', () => uploads().length === 2, 90_000);
+    expect(new Set(uploads().map(({ hash }) => hash))).toEqual(new Set([large, weighing(1)].map(sha256)));
+    await until(
+      'the database has no contents',
+      async () => (await postgres.rows('SELECT 1 FROM labfeed.contents')).length === 0,
+    );
+    await postgres.close();
+    await Promise.all([daemon.stop(), delivering.stop()]);
+  }, 240_000);
+
+  test('the lines of a growing file are filed once, also if the leader changes', async () => {
+    const fleet = await makeFleet();
+    const instruments = `
+  logger:
+    watch: data/logger
+    run: { growing: { per: file, every: 1s } }
+    ready: { quiet: 100ms }
+    poll: 300ms
+    existing: ingest
+    parse: { delimiter: ',', dates: { format: 'yyyy-MM-dd HH:mm:ss' }, table: {} }
+    experiment: { title: "{{ file.stem }}", plot: never }`;
+    const members = [
+      fleet.member('pc1', { role: 'watch', instruments }),
+      fleet.member('pc2', { role: 'watch', instruments }),
+    ];
+    const [first, second] = [fleet.member('s1', { role: 'deliver' }), fleet.member('s2', { role: 'deliver' })];
+    for (const { folder } of members) {
+      mkdirSync(join(folder, 'data', 'logger'), { recursive: true });
+      writeFileSync(join(folder, 'data', 'logger', 'temp.csv'), 'Time,T (°C)\n2026-03-04 00:00:00,1.5\n');
+    }
+    const leader = first.start();
+    await leader.logged('delivering for the fleet');
+    const others = [second.start(), ...members.map((member) => member.start())];
+    const texts = () =>
+      fleet.notebook.control.experiments().map(({ comments }) => comments.map(({ comment }) => comment).join('\n'));
+    await until('both are filed', () => texts().filter((text) => text.includes('1.5')).length === 2, 60_000);
+    for (const [n, { folder }] of members.entries())
+      appendFileSync(join(folder, 'data', 'logger', 'temp.csv'), `2026-03-04 00:01:00,${n + 1}2.5\n`);
+    await until(
+      'the second lines are filed',
+      () => texts().join().includes('12.5') && texts().join().includes('22.5'),
+      60_000,
+    );
+    await leader.kill();
+    for (const [n, { folder }] of members.entries())
+      appendFileSync(join(folder, 'data', 'logger', 'temp.csv'), `2026-03-04 00:02:00,${n + 1}3.5\n`);
+    const has = (value: string) => texts().join().includes(value);
+    await until('the third lines are filed', () => has('13.5') && has('23.5'), 90_000);
+    await new Promise((resolve) => setTimeout(resolve, 2000));
+    expect(texts()).toHaveLength(2);
+    for (const value of ['12.5', '13.5', '22.5', '23.5']) expect(texts().join().split(value)).toHaveLength(2);
+    await Promise.all(others.map((daemon) => daemon.stop()));
+  }, 240_000);
+
+  test('commands on one member show and decide about the runs of another', async () => {
+    const fleet = await makeFleet();
+    const instruments =
+      '  balance: { watch: data/balance, ready: { quiet: 100ms }, experiment: { title: "{{ meta.Name }}", plot: never } }';
+    const [watcher, deliverer, other] = [
+      fleet.member('pc1', { role: 'watch', instruments }),
+      fleet.member('server', { role: 'deliver' }),
+      fleet.member('pc2', { role: 'watch' }),
+    ];
+    const daemons = [deliverer.start(), watcher.start(), other.start()];
+    watcher.drop('bad.csv', weighing(1));
+    other.drop('good.csv', weighing(2));
+    const run = async (...args: string[]) => labfeed([...args, '--config', other.config], other.folder);
+    const jobs = async () =>
+      JSON.parse((await run('jobs', '--json')).stdout || '[]') as { id: number; state: string; path: string }[];
+    await until(
+      'both are known',
+      async () => (await jobs()).filter(({ state }) => state !== 'queued').length === 2,
+      60_000,
+    );
+    const bad = (await jobs()).find(({ state }) => state === 'quarantined');
+    expect(bad?.path).toBe(`pc1:${join(watcher.folder, 'data/balance/bad.csv')}`);
+    expect((await jobs()).find(({ state }) => state === 'done')?.path).toBe(
+      join(other.folder, 'data/balance/good.csv'),
+    );
+    expect((await run('why', join(other.folder, 'data/balance/good.csv'))).stdout).toContain('filed');
+    const quarantined = () => daemons[1]?.lines.filter(({ msg }) => msg === 'run quarantined').length;
+    expect(quarantined()).toBe(1);
+    // Its own machine reads the file again.
+    expect(await run('retry', String(bad?.id))).toMatchObject({ status: 0 });
+    await until('the file is read again', () => quarantined() === 2, 60_000);
+    expect(await run('ignore', String(bad?.id))).toMatchObject({ status: 0 });
+    await until('it is ignored', async () => (await jobs()).some(({ state }) => state === 'ignored'), 60_000);
+    await Promise.all(daemons.map((daemon) => daemon.stop()));
+  }, 240_000);
+});
