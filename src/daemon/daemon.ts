@@ -154,7 +154,7 @@ async function reload(load: () => LoadedConfig, daemon: Parts): Promise<void> {
   let address: StatusAddress | undefined;
   try {
     const loaded: LoadedConfig = load();
-    refuseMistakes(loaded, daemon.journalPath);
+    refuseMistakes(loaded, daemon);
     config = loaded;
     address = statusAddressOf(config, daemon.conceal);
     const failedTests = await testMappings(config, daemon);
@@ -178,13 +178,16 @@ async function reload(load: () => LoadedConfig, daemon: Parts): Promise<void> {
 }
 
 /** A reload is all or nothing: the current configuration is better than half of the new one. */
-function refuseMistakes(config: LoadedConfig, journalPath: string): asserts config is UsableConfig {
+function refuseMistakes(config: LoadedConfig, before: Parts): asserts config is UsableConfig {
   const problems = [...config.problems, ...config.instruments.flatMap(checkMapping)];
   if (problems.length > 0) throw new ConfigError(problems);
   requireInstruments(config);
-  if (config.settings.journal === journalPath) return;
-  throw new LabfeedError('the `journal` setting cannot be changed while labfeed is running', {
-    hint: 'restart labfeed to use another journal',
+  const membership = ({ settings: { fleet } }: LoadedConfig): string =>
+    JSON.stringify([fleet?.url, fleet?.role, fleet?.name]);
+  const isSame = config.settings.journal === before.journalPath && membership(config) === membership(before.config);
+  if (isSame) return;
+  throw new LabfeedError('the settings `journal`, `role` and `fleet` cannot be changed while labfeed is running', {
+    hint: 'restart labfeed to use them',
   });
 }
 

@@ -135,6 +135,7 @@ export async function joinFleet(deps: FleetDeps) {
     else if (!leader) electing.wake();
   }
 
+  const own = forwardingOutbox(journal.store, journal.outbox);
   const part: FleetPart = {
     id: membership.fleet,
     reader: (reader) => ofMember(reader, fleet.name),
@@ -153,10 +154,14 @@ export async function joinFleet(deps: FleetDeps) {
   };
   return {
     part,
-    /** The journal of this member, which forwards what intake hands over. */
+    /** The journal of this member, which forwards what intake hands over. The leader's speaks for the fleet. */
     journal: {
       ...journal,
-      outbox: forwardingOutbox(journal.store, journal.outbox),
+      outbox: {
+        ...own,
+        overdue: (before: number) => (leader ?? own).overdue(before),
+        server: (url: string) => (leader ?? own).server(url),
+      },
       growths: forwardingGrowths(journal.store),
     },
     /** A reload: what delivers begins again with the new configuration. */

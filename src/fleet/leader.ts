@@ -15,7 +15,7 @@ import type { Observer } from '../pipeline.js';
 import { attachFromDatabase, sweepContents } from './contents.js';
 import type { Postgres } from './database.js';
 import type { Lease } from './lease.js';
-import { receive } from './receive.js';
+import { receive, retrySetAside } from './receive.js';
 import { type SessionKey, takeSessionKey } from './session-keys.js';
 import { lead, type WorkingCopy } from './working-copy.js';
 
@@ -83,6 +83,7 @@ export function startLeading(deps: LeaderDeps) {
     return undefined;
   });
   const upkeep = every(UPKEEP_MS, clock, async () => {
+    await retrySetAside(journal).catch(() => undefined);
     await tidy(postgres, journal).catch(() => undefined);
     return undefined;
   });
@@ -142,7 +143,9 @@ export function startLeading(deps: LeaderDeps) {
   return {
     wake: receiving.wake,
     gate: () => delivery?.gate(),
-    figures: journal.shipments,
+    /** For the alarms and the status of this machine, which speaks for the fleet while it leads. */
+    overdue: journal.outbox.overdue,
+    server: journal.outbox.server,
     /** `isOver`: another member leads, so nothing can be recorded any more. */
     async stop(isOver: boolean): Promise<void> {
       stopping.abort();

@@ -61,7 +61,8 @@ export async function join(
   const { db } = store;
   const known = readMembership(db);
   const machine = machineId();
-  const instance = known?.instance.endsWith(`@${machine}`) ? known.instance : `${randomUUID()}@${machine}`;
+  const isSame = known?.instance.endsWith(`@${machine}`) && !(await isRestored(db, known.member, postgres));
+  const instance = isSame && known ? known.instance : `${randomUUID()}@${machine}`;
   if (known && known.fleet !== fleet)
     throw new LabfeedError(
       `this machine belongs to another fleet (${known.fleet}), and the database is that of ${fleet}`,
@@ -90,6 +91,17 @@ export async function join(
     db.run`INSERT INTO membership (instance, name, fleet, member, followed) VALUES (${instance}, ${name}, ${fleet}, ${member}, ${followed})`;
   });
   return { fleet, member };
+}
+
+/** A journal from a backup would number its operations like those that the fleet already has: it is another member. */
+async function isRestored(db: Journaled['store']['db'], member: number, postgres: Postgres): Promise<boolean> {
+  const last = db.value<number>`SELECT seq FROM sqlite_sequence WHERE name = 'forwards'` ?? 0;
+  const row = await postgres.row<{ last: number }>(
+    `SELECT greatest((SELECT max(number) FROM labfeed.received WHERE member = $1),
+       (SELECT max(number) FROM labfeed.operations WHERE member = $1)) AS last`,
+    [member],
+  );
+  return (row?.last ?? 0) > last;
 }
 
 interface MemberDeps {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { explain, FileError, LabfeedError } from '../errors.js';
+import { explain, FileError } from '../errors.js';
 import type { Operation, SentReading, SentRun } from '../journal/forwards.js';
 import { append, attach, flush, report } from '../journal/growths.js';
 import { add, move } from '../journal/handover.js';
@@ -61,11 +61,37 @@ async function applyOnce(sent: Sent, journal: LeadingJournal, log: Log): Promise
     const reason = explain(error);
     log.error({ member: name, operation: operation.kind, number, reason }, 'operation of a member set aside');
     await journal.store.apply(() => {
-      db.run`INSERT OR REPLACE INTO failures (member, number, at, reason, operation)
-        VALUES (${member}, ${number}, ${journal.store.now()}, ${reason}, ${JSON.stringify(operation)})`;
+      setAside(sent, reason, journal);
       noteReceived(journal, sent);
     });
     return true;
+  }
+}
+
+/** Within a commit. It is kept with the reason, and does not stop the others. */
+function setAside({ member, name, number, operation }: Sent, reason: string, { store }: LeadingJournal): void {
+  store.db.run`
+    INSERT OR REPLACE INTO failures (member, name, number, at, reason, operation)
+      VALUES (${member}, ${name}, ${number}, ${store.now()}, ${reason}, ${JSON.stringify(operation)})`;
+}
+
+/** Lines that wait for a person's decision about their run are tried again, in their order. */
+export async function retrySetAside(journal: LeadingJournal): Promise<void> {
+  const { db, apply: change } = journal.store;
+  const rows = db.rows<Omit<Sent, 'operation'> & { operation: string }>`
+    SELECT member, name, number, operation FROM failures ORDER BY member, number LIMIT 1000`;
+  const blocked = new Set<string>();
+  for (const row of rows) {
+    const operation = JSON.parse(row.operation) as Operation;
+    if (!isGrowth(operation)) continue;
+    const line = `${row.member} ${generationOf(operation)}`;
+    if (blocked.has(line)) continue;
+    const isApplied = await change(() => {
+      if (grow(operation, { ...row, operation }, journal) !== undefined) return false;
+      db.run`DELETE FROM failures WHERE member = ${row.member} AND number = ${row.number}`;
+      return true;
+    }).catch(() => false);
+    if (!isApplied) blocked.add(line);
   }
 }
 
@@ -93,32 +119,12 @@ async function apply(sent: Sent, journal: LeadingJournal): Promise<boolean> {
         return true;
       });
     case 'append':
-      return once(() => {
-        const { batch, own } = operation;
-        const parts = batch.parts.map(({ run, ...part }) => ({ ...part, run: toFleetRun(run, sent) }));
-        const appended = append(
-          store,
-          { ...batch, ...ofMember(batch, member), tail: fromHex(batch.tail), parts },
-          now(),
-        );
-        if (appended.blocked !== undefined) throw new LabfeedError(appended.reason);
-        for (const [n, added] of appended.added.entries()) noteOrigin(sent, own[n] ?? 0, added.run, journal);
-        return true;
-      });
     case 'flush':
-      return once(() => {
-        flush(db, ofMember(operation, member).generation, operation.isEnd);
-        return true;
-      });
     case 'report':
-      return once(() => {
-        report(db, ofMember(operation, member).generation, operation.what, operation.isEnd, now());
-        return true;
-      });
     case 'attach':
       return once(() => {
-        const files = operation.files.map((file) => ({ ...file, path: fleetPath(name, file.path) }));
-        attach(db, ofMember(operation, member).generation, files);
+        const reason = waitsFor(operation, sent, journal) ?? grow(operation, sent, journal);
+        if (reason !== undefined) setAside(sent, reason, journal);
         return true;
       });
     case 'request':
@@ -142,6 +148,57 @@ async function apply(sent: Sent, journal: LeadingJournal): Promise<boolean> {
   }
 }
 
+type Growth = Extract<Operation, { kind: 'append' | 'flush' | 'report' | 'attach' }>;
+
+const isGrowth = (operation: Operation): operation is Growth =>
+  ['append', 'flush', 'report', 'attach'].includes(operation.kind);
+
+const generationOf = (operation: Growth): number =>
+  operation.kind === 'append' ? operation.batch.generation : operation.generation;
+
+/** The lines of a file keep their order: if some were set aside, so are those after them. */
+function waitsFor(operation: Growth, { member }: Sent, { store: { db } }: LeadingJournal): string | undefined {
+  const earlier = db.rows<{ operation: string; reason: string }>`
+    SELECT operation, reason FROM failures WHERE member = ${member} ORDER BY number`;
+  const isSame = ({ operation: text }: { operation: string }): boolean => {
+    const other = JSON.parse(text) as Operation;
+    return isGrowth(other) && generationOf(other) === generationOf(operation);
+  };
+  return earlier.find(isSame)?.reason;
+}
+
+/** Within a commit. Returns why it has to wait. */
+function grow(operation: Growth, sent: Sent, journal: LeadingJournal): string | undefined {
+  const { store } = journal;
+  const { db, now } = store;
+  // Each member counts its generations from 1.
+  const generation = sent.member * GENERATIONS + generationOf(operation);
+  switch (operation.kind) {
+    case 'append': {
+      const { batch, own } = operation;
+      const parts = batch.parts.map(({ run, ...part }) => ({ ...part, run: toFleetRun(run, sent) }));
+      const tail = Buffer.from(batch.tail, 'hex');
+      const appended = append(store, { ...batch, generation, tail, parts }, now());
+      if (appended.blocked !== undefined) return appended.reason;
+      for (const [n, added] of appended.added.entries()) noteOrigin(sent, own[n] ?? 0, added.run, journal);
+      return undefined;
+    }
+    case 'flush':
+      flush(db, generation, operation.isEnd);
+      return undefined;
+    case 'report':
+      report(db, generation, operation.what, operation.isEnd, now());
+      return undefined;
+    case 'attach': {
+      const files = operation.files.map((file) => ({ ...file, path: fleetPath(sent.name, file.path) }));
+      attach(db, generation, files);
+    }
+  }
+  return undefined;
+}
+
+const GENERATIONS = 2 ** 32;
+
 /** As intake does on one machine: looked up first, then added. */
 async function addRun(
   { own, run: sentRun, reading }: Extract<Operation, { kind: 'add' }>,
@@ -150,6 +207,10 @@ async function addRun(
 ): Promise<boolean> {
   const { store, outbox } = journal;
   const run = toFleetRun(sentRun, sent);
+  if (sentRun.isSeparate)
+    await store.apply(
+      () => store.db.run`DELETE FROM paths WHERE instrument = ${run.instrument} AND path = ${run.file.path}`,
+    );
   const match: Match = await outbox.match(run);
   if (match.kind === 'busy' || (match.kind === 'version' && match.isBusy)) return false;
   return store.apply(() => {
@@ -204,7 +265,7 @@ function toFleetRun(run: SentRun, { name }: Sent): NewRun {
     },
     copy: copy === '' ? '' : fleetPath(name, copy),
     partOf: content(partOf),
-    revises: revises && { last: content(revises.last) },
+    revises: revises && { last: run.isSeparate ? undefined : content(revises.last) },
     attachments: attachments?.map((one) => ({ ...one, path: fleetPath(name, one.path) })),
   };
 }
@@ -214,15 +275,6 @@ const ofMemberIfUnread = (sha256: string, name: string): string =>
   sha256.startsWith(STAND_IN)
     ? STAND_IN + createHash('sha256').update(`${name} ${sha256}`).digest('hex').slice(STAND_IN.length)
     : sha256;
-
-/** Each member counts its generations from 1. */
-const GENERATIONS = 2 ** 32;
-
-const ofMember = ({ generation }: { readonly generation: number }, member: number) => ({
-  generation: member * GENERATIONS + generation,
-});
-
-const fromHex = (hex: string): Uint8Array => Buffer.from(hex, 'hex');
 
 const toReading = (reading: SentReading): Reading =>
   reading.problem === undefined ? reading : { problem: new FileError(reading.problem) };

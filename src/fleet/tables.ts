@@ -35,6 +35,7 @@ export const FLEET_TABLES = `
   -- Operations that could not be applied.
   CREATE TABLE IF NOT EXISTS failures (
     member    INTEGER NOT NULL,
+    name      TEXT NOT NULL,        -- of the member
     number    INTEGER NOT NULL,
     at        INTEGER NOT NULL,
     reason    TEXT NOT NULL,

@@ -7,6 +7,7 @@ import type { Connection } from './database.js';
 import type { Request } from './decisions.js';
 import { append, attach, createGrowths, describeNext, flush, report } from './growths.js';
 import { add, move } from './handover.js';
+import { hasLeftFrom } from './sources.js';
 import type { Store } from './store.js';
 import { noteFiled } from './versions.js';
 
@@ -30,6 +31,8 @@ export type Operation =
 
 /** What the leader needs of a run, as JSON can hold it. */
 export interface SentRun extends Omit<NewRun, 'file' | 'sources'> {
+  /** The member has moved or deleted the file that was at this path: this one is no version of it. */
+  readonly isSeparate: boolean;
   readonly file: { readonly path: string; readonly size: number; readonly mtimeNs: string; readonly sha256: string };
 }
 
@@ -43,9 +46,9 @@ export interface SentBatch extends Omit<NewBatch, 'tail' | 'parts'> {
   readonly parts: readonly (Omit<NewBatch['parts'][number], 'run'> & { readonly run: SentRun })[];
 }
 
-function toSentRun({ file, sources: _, ...run }: NewRun): SentRun {
+function toSentRun({ file, sources: _, ...run }: NewRun, isSeparate = false): SentRun {
   const { path, size, mtimeNs, sha256 } = file;
-  return { ...run, file: { path, size, mtimeNs: String(mtimeNs), sha256 } };
+  return { ...run, file: { path, size, mtimeNs: String(mtimeNs), sha256 }, isSeparate };
 }
 
 /** Within a commit. Returns its number. */
@@ -56,6 +59,8 @@ export function putForward(db: Connection, operation: Operation): number {
 /** The outbox of a member: what intake hands over is forwarded, too. */
 export const forwardingOutbox = (store: Store, outbox: Outbox): Outbox => ({
   ...outbox,
+  // What the fleet has is the leader's concern.
+  overdue: async (before) => (store.db.exists`SELECT 1 FROM forwards` ? outbox.overdue(before) : undefined),
   move: (run, path) =>
     store.commit(() => {
       move(store.db, run, path);
@@ -63,11 +68,12 @@ export const forwardingOutbox = (store: Store, outbox: Outbox): Outbox => ({
     }),
   add: (run, reading) =>
     store.apply(() => {
+      const isSeparate = run.revises !== undefined && hasLeftFrom(store.db, run.instrument, run.file.path);
       const added = add(store, run, reading, store.now());
       if (added.outcome === 'busy' || added.outcome === 'known') return added;
       const { problem, ...read } = reading;
       const sent = problem ? { problem: explain(problem) } : (read as SentReading);
-      putForward(store.db, { kind: 'add', own: added.run, run: toSentRun(run), reading: sent });
+      putForward(store.db, { kind: 'add', own: added.run, run: toSentRun(run, isSeparate), reading: sent });
       return added;
     }),
 });

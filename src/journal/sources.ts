@@ -58,13 +58,7 @@ export function createSources({ db, commit, check, now }: Store): Sources {
             AND n = ${row.n}`;
         return 'hidden';
       }),
-    async hasLeft(instrument, path) {
-      const last = db.value<number>`
-        SELECT run FROM sources CROSS JOIN runs ON runs.id = run
-          WHERE sources.path IN (${path}, ${erasedPath(instrument, path)}) AND instrument = ${instrument}
-          ORDER BY run DESC LIMIT 1`;
-      return last !== undefined && hasLeft(db, last);
-    },
+    hasLeft: async (instrument, path) => hasLeftFrom(db, instrument, path),
     isHiding: async (instrument, path) => db.exists`
       SELECT 1 FROM sources INDEXED BY sources_hidden CROSS JOIN runs ON runs.id = run WHERE hidden = 1
         AND instrument = ${instrument} AND runs.path = ${path}`,
@@ -221,6 +215,15 @@ function applyChange(db: Connection, run: number, change: SourceChange, at: numb
 /** What was erased leaves no names behind. */
 function note(db: Connection, run: number, { kind, ...detail }: SourceChange, at: number): void {
   if (db.exists`SELECT 1 FROM runs WHERE id = ${run} AND path <> ''`) addHistory(db, run, at, kind, detail);
+}
+
+/** See `Sources.hasLeft`. */
+export function hasLeftFrom(db: Connection, instrument: string, path: string): boolean {
+  const last = db.value<number>`
+    SELECT run FROM sources CROSS JOIN runs ON runs.id = run
+      WHERE sources.path IN (${path}, ${erasedPath(instrument, path)}) AND instrument = ${instrument}
+      ORDER BY run DESC LIMIT 1`;
+  return last !== undefined && hasLeft(db, last);
 }
 
 /** A file of a filed run that is moved or deleted, or is to be. */
