@@ -120,6 +120,24 @@ const alarmSchema = z.object({
 /** A condition that people are notified about. */
 export type LiveAlarm = Status<typeof alarmSchema>;
 
+/** A machine of the fleet. */
+const memberSchema = z.object({
+  name: z.string(),
+  role: z.string(),
+  version: z.string(),
+  /** By the clock of the database. */
+  seenAt: z.number(),
+  /** How far its clock is ahead of the database's. */
+  skewMs: z.number(),
+  /** Whether it delivers. */
+  leads: z.boolean(),
+  /** Operations that the leader has not applied yet, and those that it has set aside. */
+  waiting: z.number(),
+  failures: z.number(),
+});
+
+export type LiveMember = Status<typeof memberSchema>;
+
 const liveSchema = z.object({
   /** When this was written. */
   at: z.number(),
@@ -138,6 +156,10 @@ const liveSchema = z.object({
   spool: maybe(z.object({ bytes: z.number(), maxBytes: z.number() })),
   instruments: z.array(instrumentSchema),
   alarms: z.array(alarmSchema),
+  /** Of a member of a fleet. `trouble`: why the database cannot be reached; `kept`: operations that wait for it here. */
+  fleet: z
+    .object({ name: z.string(), trouble: maybe(z.string()), kept: z.number(), members: z.array(memberSchema) })
+    .optional(),
 });
 
 /**

@@ -104,6 +104,7 @@ export function statusAsText(status: Status, width: number): string {
       'alarms',
       (live?.alarms ?? []).filter(isNew).map(({ since, text }) => `since ${formatTime(since)}: ${text}`),
     ),
+    ...section('fleet', live?.fleet ? fleetLines(live.fleet, at) : []),
     ...section('configuration errors', mistakes(live ?? { problems, refused: undefined })),
   ].join('\n');
 }
@@ -115,6 +116,23 @@ const fact = (name: string, value: string): string => `${name.padEnd(10)}${termi
 
 const section = (title: string, lines: readonly string[]): string[] =>
   lines.length === 0 ? [] : ['', title, ...lines.map((line) => `  ${terminalText(line).replaceAll('\n', '\n    ')}`)];
+
+/** A machine that was not seen for a minute, or whose clock is wrong, stands out by what is said about it. */
+function fleetLines({ name, trouble, kept, members }: NonNullable<Live['fleet']>, at: number): string[] {
+  const own =
+    trouble === undefined ? [] : [`${name}: the database is away (${trouble}); ${plural(kept, 'operation')} kept here`];
+  const others = members.map(({ leads, seenAt, skewMs, waiting, failures, ...member }) => {
+    const facts = [
+      `${member.name}: ${leads ? 'delivers' : member.role}, version ${member.version}`,
+      ...(at - seenAt > 60_000 ? [`last seen ${relativeTime(seenAt, at)}`] : []),
+      ...(Math.abs(skewMs) > 5000 ? [`its clock is ${Math.round(skewMs / 1000)} s ahead`] : []),
+      ...(waiting > 0 ? [`${plural(waiting, 'operation')} waiting`] : []),
+      ...(failures > 0 ? [`${plural(failures, 'operation')} set aside, see labfeed.failures`] : []),
+    ];
+    return facts.join(', ');
+  });
+  return [...own, ...others];
+}
 
 function daemon({ running, live, at, journal }: Status): string {
   if (running && live)

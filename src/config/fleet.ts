@@ -8,7 +8,7 @@ import { isLoopback } from './settings.js';
 
 /** The settings of a machine that belongs to a fleet: several labfeeds that share one outbox in PostgreSQL. */
 
-export const ROLES = ['all', 'watch', 'deliver'] as const;
+const ROLES = ['all', 'watch', 'deliver'] as const;
 
 export type Role = (typeof ROLES)[number];
 

@@ -253,7 +253,7 @@ function rememberOutcomes(clock: Clock, log: Log) {
 }
 
 const liveOf = (
-  { config, page, runtime, started, starting, refused, requests, spool, clock }: Parts,
+  { config, page, runtime, fleet, started, starting, refused, requests, spool, clock }: Parts,
   alarms: Live['alarms'],
   halted: string | undefined,
 ): Live => ({
@@ -274,4 +274,5 @@ const liveOf = (
   spool: { bytes: spool.bytes, maxBytes: (runtime?.config ?? config).settings.spool },
   instruments: (runtime?.instruments ?? starting).map(({ activity }) => activity.live()),
   alarms,
+  fleet: fleet?.live(),
 });

@@ -40,6 +40,9 @@ export type Fleet = Awaited<ReturnType<typeof joinFleet>>;
 
 const ELECT_MS = 2000;
 
+/** With 500 watchers, the list is read eight times a second. */
+const LIST_MS = 60_000;
+
 /** A watcher needs the runs of others only for commands and page. */
 const FOLLOW_MS = 10_000;
 
@@ -71,6 +74,7 @@ export async function joinFleet(deps: FleetDeps) {
     rescan: (instrument) => rescan(instrument),
     followed: () => (leader ? undefined : copy?.position()),
     live: deps.live,
+    listEveryMs: isDeliverer ? 0 : LIST_MS,
   });
 
   /** Ends the leadership of this process, if it has it. One change at a time. */
@@ -154,6 +158,9 @@ export async function joinFleet(deps: FleetDeps) {
   };
   return {
     part,
+    live: (): Live['fleet'] => ({
+      ...{ name: fleet.name, trouble: postgres.trouble, kept: member.kept(), members: member.members() },
+    }),
     /** The journal of this member, which forwards what intake hands over. The leader's speaks for the fleet. */
     journal: {
       ...journal,

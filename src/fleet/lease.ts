@@ -10,7 +10,7 @@ const RENEW_MS = 5000;
 /** Before the lease ends by the clock of the database, the leader stops by its own: what it sends takes time, too. */
 const MARGIN_MS = 3000;
 
-export interface Predecessor {
+interface Predecessor {
   /** Whether it was this member: that process has ended, since the journal of a member is locked. */
   readonly isSelf: boolean;
   readonly notebook: string | undefined;

@@ -7,7 +7,7 @@ import { answerSchema } from '../journal/decisions.js';
 import { type FleetState, type Operation, putForward, takeState } from '../journal/forwards.js';
 import type { Journal } from '../journal/journal.js';
 import { applyRequests, type Outcome } from '../journal/requests.js';
-import type { Live } from '../live.js';
+import type { Live, LiveMember } from '../live.js';
 import type { Log } from '../log.js';
 import { version } from '../process.js';
 import type { Spool } from '../spool.js';
@@ -116,7 +116,9 @@ interface MemberDeps {
   readonly log: Log;
   /** How far the working copy has followed; undefined for a watcher. */
   followed(): number | undefined;
-  live(): Live | undefined;
+  live(): Live;
+  /** How often the list of members is read. */
+  readonly listEveryMs: number;
 }
 
 /** With 500 members, the database answers 200 short queries a second. */
@@ -148,8 +150,17 @@ export function createMember(deps: MemberDeps) {
     await followStates(deps).catch(failed);
     return undefined;
   });
+  let members: LiveMember[] = [];
+  let listedAt = Number.NEGATIVE_INFINITY;
   const beating = every(HEARTBEAT_MS, clock, async () => {
-    await beat(deps).catch(failed);
+    try {
+      await beat(deps);
+      if (clock.monotonic() - listedAt < deps.listEveryMs) return undefined;
+      listedAt = clock.monotonic();
+      members = await listMembers(deps);
+    } catch (error) {
+      failed(error);
+    }
     return undefined;
   });
   const asked = new Map<string, number>();
@@ -157,6 +168,10 @@ export function createMember(deps: MemberDeps) {
   const ask: Ask = (operation) =>
     deps.journal.store.commit(() => putForward(deps.journal.store.db, operation)).finally(forwarding.wake);
   return {
+    /** The machines of the fleet that were seen within a month. */
+    members: () => members,
+    /** Operations that wait for the database here. */
+    kept: () => deps.journal.store.db.value<number>`SELECT count(*) FROM forwards` ?? 0,
     /** Something was handed over by intake. */
     wake: forwarding.wake,
     /** Sends a question to the leader and returns its number. */
@@ -321,9 +336,21 @@ async function readAnswer({ postgres, member }: MemberDeps, number: number): Pro
 }
 
 /** For the other members: it runs, its clock, and what it does. */
-const beat = async ({ postgres, member, clock, followed, live }: MemberDeps): Promise<void> =>
-  void (await postgres.run(
+async function beat({ postgres, member, clock, followed, live }: MemberDeps): Promise<void> {
+  const { fleet: _, ...own } = live();
+  await postgres.run(
     `UPDATE labfeed.members SET seen_at = clock_timestamp(), followed = $2, live = $3,
        skew_ms = $4 - (extract(epoch FROM clock_timestamp()) * 1000)::bigint WHERE id = $1`,
-    [member, followed() ?? null, JSON.stringify(live() ?? null), clock.now()],
-  ));
+    [member, followed() ?? null, JSON.stringify(own), clock.now()],
+  );
+}
+
+const listMembers = ({ postgres }: MemberDeps): Promise<LiveMember[]> =>
+  postgres.rows<LiveMember>(
+    `SELECT name, role, version, (extract(epoch FROM seen_at) * 1000)::bigint AS "seenAt", skew_ms AS "skewMs",
+       coalesce(members.id = leader AND until > now(), false) AS leads, coalesce(waiting, 0) AS waiting,
+       coalesce(failures, 0) AS failures FROM labfeed.fleet, labfeed.members
+       LEFT JOIN (SELECT member, count(*) AS waiting FROM labfeed.operations GROUP BY 1) AS sent ON sent.member = members.id
+       LEFT JOIN (SELECT member, count(*) AS failures FROM labfeed.failures GROUP BY 1) AS failed
+       ON failed.member = members.id WHERE seen_at > now() - interval '30 days' ORDER BY name`,
+  );

@@ -179,7 +179,11 @@ function grow(operation: Growth, sent: Sent, journal: LeadingJournal): string | 
       const parts = batch.parts.map(({ run, ...part }) => ({ ...part, run: toFleetRun(run, sent) }));
       const tail = Buffer.from(batch.tail, 'hex');
       const appended = append(store, { ...batch, generation, tail, parts }, now());
-      if (appended.blocked !== undefined) return appended.reason;
+      if (appended.blocked !== undefined) {
+        // If a person has it filed again, it is with the lines of the file as they are read now.
+        db.run`DELETE FROM drafts WHERE run = ${appended.blocked}`;
+        return appended.reason;
+      }
       for (const [n, added] of appended.added.entries()) noteOrigin(sent, own[n] ?? 0, added.run, journal);
       return undefined;
     }

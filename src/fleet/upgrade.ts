@@ -89,7 +89,7 @@ async function upgrade(client: pg.ClientBase, from: number): Promise<void> {
 }
 
 /** All rows of a working copy into empty tables of PostgreSQL. Within a transaction. */
-export async function fillTables(client: pg.ClientBase, db: Connection, tables: Tables): Promise<void> {
+async function fillTables(client: pg.ClientBase, db: Connection, tables: Tables): Promise<void> {
   await client.query("SELECT set_config('labfeed.seq', (SELECT seq + 1 FROM labfeed.fleet)::text, true)");
   for (const table of tables.values())
     for (const rows of readRows(db, table))

@@ -40,7 +40,7 @@ export type SentReading =
   | (Omit<Extract<Reading, { problem?: never }>, 'problem'> & { readonly problem?: never })
   | { readonly draft?: never; readonly problem: string };
 
-export interface SentBatch extends Omit<NewBatch, 'tail' | 'parts'> {
+interface SentBatch extends Omit<NewBatch, 'tail' | 'parts'> {
   /** In hexadecimal digits. */
   readonly tail: string;
   readonly parts: readonly (Omit<NewBatch['parts'][number], 'run'> & { readonly run: SentRun })[];

@@ -2,7 +2,7 @@ import { type Command, InvalidArgumentError } from 'commander';
 import { configFrom, type JsonOption, parseNumber, requireJournal, withJson } from '../commands/options.js';
 import { createProgressLine } from '../commands/terminal.js';
 import type { LoadedConfig, UsableConfig } from '../config/load.js';
-import { ConfigError, EXIT, explainProblem } from '../errors.js';
+import { ConfigError, EXIT, explainProblem, LabfeedError } from '../errors.js';
 import { onStopRequest } from '../process.js';
 import { plural } from '../text.js';
 import { type IdRange, MAX_MISSING, type Recovered, recoverJournal } from './recover.js';
@@ -37,6 +37,10 @@ function parseRange(text: string): IdRange {
 async function runRecover({ ids, skipUnreadable, json, ...options }: RecoverOptions): Promise<void> {
   const config = configFrom(options);
   requireInstrumentNames(config);
+  if (config.settings.fleet)
+    throw new LabfeedError('`recover` works on the journal of one machine, and this one belongs to a fleet', {
+      hint: 'docs/fleet.md says how to end a halt of a fleet',
+    });
   const progress = createProgressLine();
   const result = await recoverJournal(config, {
     signal: onStopRequest(),

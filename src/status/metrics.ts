@@ -121,6 +121,7 @@ function measure({ nowMs, live, overview, bytes }: Measured): Registry {
   build.set({ version: live.version, node: process.versions.node }, 1);
   measureNotebook(live, define, registry);
   measureInstruments(live, nowMs, define);
+  if (live.fleet) measureFleet(live.fleet, nowMs, define);
   if (overview) measureRuns(overview, live, nowMs, define);
   if (overview) measureUploads(overview, live, nowMs, define);
   if (bytes !== undefined) define('journal_bytes', 'Size of the journal on disk.').set(bytes);
@@ -162,6 +163,19 @@ function measureInstruments({ instruments, alarms }: Live, nowMs: number, define
     unread.set({ instrument }, unreadable.files);
     if (watched.state !== 'unknown') folder.set({ instrument }, watched.state === 'present' ? 1 : 0);
     if (lastFileAt !== undefined) age.set({ instrument }, seconds(nowMs - lastFileAt));
+  }
+}
+
+function measureFleet({ trouble, kept, members }: NonNullable<Live['fleet']>, nowMs: number, define: Define): void {
+  define('fleet_database_up', '1 if the database of the fleet can be reached.').set(trouble === undefined ? 1 : 0);
+  define('fleet_kept_operations', 'Operations that wait on this machine for the database.').set(kept);
+  const seen = define('fleet_member_seen_seconds', 'Time since a machine of the fleet was seen.', ['member']);
+  const waiting = define('fleet_member_operations', 'Operations that the leader has not applied yet.', ['member']);
+  const leads = define('fleet_member_leads', '1 for the machine that delivers.', ['member']);
+  for (const { name: member, ...one } of members) {
+    seen.set({ member }, Math.max(0, (nowMs - one.seenAt) / 1000));
+    waiting.set({ member }, one.waiting);
+    leads.set({ member }, one.leads ? 1 : 0);
   }
 }
 

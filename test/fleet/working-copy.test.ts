@@ -122,7 +122,8 @@ describe.skipIf(noPostgres)('with PostgreSQL', () => {
               .apply(one.n, { kind: 'parked', as: 'held', failure: 'conflict', reason: one.text })
               .catch(() => undefined);
           else if (one.kind === 'sql')
-            await journal.store.commit(() => journal.store.db.database.exec(STATEMENTS(one.n)[one.which] ?? ''))
+            await journal.store
+              .commit(() => journal.store.db.database.exec(STATEMENTS(one.n)[one.which] ?? ''))
               .catch(() => undefined);
           else await journal.store.commit(() => undefined);
         }

@@ -7,14 +7,14 @@ import { type Cluster, startCluster } from './postgres.js';
 import { createTestSandbox, type TestSandbox } from './sandbox.js';
 import { tempFolder } from './temp-folder.js';
 
-export interface MemberOptions {
+interface MemberOptions {
   readonly role?: 'all' | 'watch' | 'deliver';
   readonly instruments?: string;
   /** More configuration lines, each with its line break. */
   readonly settings?: string;
 }
 
-export interface Member extends Site {
+interface Member extends Site {
   readonly name: string;
   start(env?: NodeJS.ProcessEnv): DaemonProcess;
 }

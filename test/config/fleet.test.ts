@@ -1,0 +1,59 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { loadConfig } from '../../src/config/load.js';
+import { tempFolder } from '../support/temp-folder.js';
+
+function load(text: string) {
+  const folder = tempFolder();
+  const file = join(folder, 'labfeed.yaml');
+  writeFileSync(file, `instruments: { balance: { watch: data } }\n${text}`);
+  const config = loadConfig(file);
+  return { ...config, folder, messages: config.problems.map(({ message }) => message) };
+}
+
+const NOTEBOOK = 'notebook: { url: https://eln.example.org, key: { env: KEY } }\n';
+
+test('a watcher needs no notebook, and keeps its own journal in its folder', () => {
+  const { messages, settings, notebook, folder } = load(
+    'journal: postgres://labfeed@db.example.org/labfeed\nrole: watch\nfleet: { name: pc-1, state: here }\n',
+  );
+  expect(messages).toEqual([]);
+  expect(settings.journal).toBe(join(folder, 'here', 'journal.db'));
+  expect(settings.fleet).toMatchObject({ role: 'watch', name: 'pc-1', isEncrypted: true, password: undefined });
+  expect(notebook?.url).toMatch(/\.invalid$/);
+});
+
+test('a deliverer needs a notebook', () => {
+  expect(load('journal: postgres://labfeed@db.example.org/labfeed\n').messages).toHaveLength(1);
+  expect(load(`${NOTEBOOK}journal: postgres://labfeed@db.example.org/labfeed\n`).messages).toEqual([]);
+});
+
+test('a password in the URL is refused and not repeated', () => {
+  const { messages } = load(`${NOTEBOOK}journal: postgres://labfeed:hunter2secret@db.example.org/labfeed\n`);
+  expect(messages.join()).toContain('a password in the URL is not allowed');
+  expect(messages.join()).not.toContain('hunter2secret');
+});
+
+test('the certificate of another machine is always verified', () => {
+  const at = (url: string) => load(`${NOTEBOOK}journal: ${url}\n`);
+  expect(at('postgres://labfeed@db.example.org/labfeed?sslmode=disable').messages.join()).toContain('is not allowed');
+  expect(at('postgres://labfeed@db.example.org/labfeed?sslmode=require').messages.join()).toContain('is not allowed');
+  expect(at('postgres://labfeed@127.0.0.1/labfeed?sslmode=disable').messages).toEqual([]);
+  expect(at('postgres://labfeed@127.0.0.1/labfeed').settings.fleet?.isEncrypted).toBe(false);
+  expect(at('postgres://labfeed@localhost/labfeed?host=/run/postgresql').settings.fleet?.isEncrypted).toBe(false);
+});
+
+test('role and fleet without a database are mistakes', () => {
+  expect(load(`${NOTEBOOK}role: watch\n`).messages).toEqual(['role: this machine is not a member of a fleet']);
+});
+
+test('the password is read from its file when it is needed', () => {
+  const { settings, folder } = load(
+    `${NOTEBOOK}journal: postgres://labfeed@db.example.org/labfeed\nfleet: { password: { file: pw } }\n`,
+  );
+  writeFileSync(join(folder, 'pw'), 'first\n');
+  expect(settings.fleet?.password?.()).toBe('first');
+  writeFileSync(join(folder, 'pw'), 'second\n');
+  expect(settings.fleet?.password?.()).toBe('second');
+});

@@ -1,0 +1,223 @@
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { systemClock } from '../../src/clock.js';
+import { takeLease } from '../../src/fleet/lease.js';
+import { join, knownMembership } from '../../src/fleet/member.js';
+import { receive, retrySetAside } from '../../src/fleet/receive.js';
+import { prepareSchema } from '../../src/fleet/upgrade.js';
+import { follow, lead, openWorkingCopy } from '../../src/fleet/working-copy.js';
+import type { NewGrowth } from '../../src/growth.js';
+import { type FleetState, forwardingGrowths, forwardingOutbox, takeState } from '../../src/journal/forwards.js';
+import type { NewRun, Reading } from '../../src/outbox.js';
+import { memoryJournal } from '../support/memory-journal.js';
+import { type Cluster, connectTo, memberOf, noPostgres, startCluster } from '../support/postgres.js';
+import { silentLog } from '../support/silent-log.js';
+
+let cluster: Cluster;
+
+beforeAll(async () => {
+  if (!noPostgres) cluster = await startCluster();
+}, 60_000);
+afterAll(async () => cluster?.remove(), 60_000);
+
+async function newFleet() {
+  const url = await cluster.createDatabase();
+  const postgres = connectTo(url);
+  onTestFinished(() => postgres.close());
+  const { id } = await prepareSchema(postgres, true);
+  const shared = { clock: systemClock, log: silentLog() };
+  const lease = await takeLease(postgres, 1000, { ...shared, lost: () => undefined });
+  onTestFinished(() => lease?.release(true));
+  const copy = openWorkingCopy(':memory:');
+  await follow(copy, postgres);
+  const journal = lead({ ...shared, copy, postgres, id, epoch: lease?.epoch ?? 0, fenced: () => undefined });
+  const { db } = journal.store;
+  return {
+    url,
+    postgres,
+    id,
+    journal,
+    receive: () => receive(journal, postgres, silentLog()),
+    runs: () =>
+      db.rows<{ id: number; path: string; sha256: string; step: string; parked: string | null }>`
+        SELECT id, path, sha256, step, parked FROM runs ORDER BY id`,
+    comments: () => db.values<string>`SELECT text FROM comments ORDER BY run, n`,
+    failures: () => db.rows<{ number: number; reason: string }>`SELECT number, reason FROM failures ORDER BY number`,
+    async member(name: string) {
+      const own = memoryJournal(systemClock);
+      const { member } = await join(own, memberOf(url, name), id, postgres);
+      return {
+        own,
+        member,
+        outbox: forwardingOutbox(own.store, own.outbox),
+        growths: forwardingGrowths(own.store),
+        /** As the member does, but whatever was sent before is sent again. */
+        async send(): Promise<void> {
+          const rows = own.store.db.rows<{ id: number; operation: string }>`SELECT id, operation FROM forwards`;
+          for (const { id: number, operation } of rows)
+            await postgres.run(
+              'INSERT INTO labfeed.operations (member, number, operation) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING',
+              [...[member, number, operation]],
+            );
+        },
+      };
+    },
+  };
+}
+
+const newRun = (content: string, path = `/data/${content}`, more: Partial<NewRun> = {}): NewRun => ({
+  instrument: 'balance',
+  file: { path, location: path, size: 1, mtimeNs: 5_000_000n, inode: 1n, sha256: content.padStart(64, 'f') },
+  copy: '',
+  backlog: false,
+  mapping: 'm',
+  ...more,
+});
+const reading = (text: string): Extract<Reading, { problem?: never }> => ({
+  draft: { title: text, date: '2026-01-01', body: text, tags: [], comments: [text] },
+});
+
+describe.skipIf(noPostgres)('operations of members', () => {
+  test('take effect once, whatever is sent again, and equal files of two members are one run', async () => {
+    const fleet = await newFleet();
+    const [one, two] = [await fleet.member('pc1'), await fleet.member('pc2')];
+    await one.outbox.add(newRun('a'), reading('a'));
+    await one.outbox.add(newRun('b'), reading('\0b'));
+    await two.outbox.add(newRun('a', '/elsewhere'), reading('a'));
+    await two.outbox.add(newRun('c'), reading('c'));
+    for (let n = 0; n < 3; n++) {
+      await one.send();
+      await two.send();
+      await fleet.receive();
+    }
+    expect(fleet.runs().map(({ path }) => path)).toEqual(['pc1:/data/a', 'pc1:/data/b', 'pc2:/data/c']);
+    expect(fleet.comments()).toHaveLength(3);
+    expect(await fleet.postgres.rows('SELECT 1 FROM labfeed.operations')).toEqual([]);
+    const origins = await fleet.postgres.rows('SELECT run, filed FROM labfeed.origins WHERE member = $1 ORDER BY run', [
+      two.member,
+    ]);
+    expect(origins).toEqual([
+      { run: 1, filed: 1 },
+      { run: 2, filed: 3 },
+    ]);
+  });
+
+  test('one that fails is set aside with the reason, and the others continue', async () => {
+    const fleet = await newFleet();
+    const one = await fleet.member('pc1');
+    await one.outbox.add(newRun('a'), reading('a'));
+    await one.outbox.add(newRun('b'), reading('b'));
+    await one.outbox.add(newRun('c'), reading('c'));
+    one.own.store.db.run`UPDATE forwards SET operation = json_remove(operation, '$.run.mapping') WHERE id = 2`;
+    await one.send();
+    await fleet.receive();
+    expect(fleet.runs().map(({ path }) => path)).toEqual(['pc1:/data/a', 'pc1:/data/c']);
+    expect(fleet.failures()).toMatchObject([{ number: 2 }]);
+  });
+
+  test('a file on a share that two members revise stays one run, whoever sees the next version first', async () => {
+    const fleet = await newFleet();
+    const [one, two] = [await fleet.member('pc1'), await fleet.member('pc2')];
+    const version = (content: string, last?: string): NewRun =>
+      newRun(content, '/share/x', {
+        revises: { last: last === undefined ? undefined : { sha256: last.padStart(64, 'f'), copy: '' } },
+      });
+    for (const each of [one, two]) await each.outbox.add(version('a'), reading('a'));
+    await one.send();
+    await fleet.receive();
+    await two.send();
+    await fleet.receive();
+    await two.outbox.add(version('b', 'a'), reading('b'));
+    await two.send();
+    await fleet.receive();
+    await one.outbox.add(version('b', 'a'), reading('b'));
+    await one.send();
+    await fleet.receive();
+    expect(fleet.runs()).toMatchObject([{ id: 1, sha256: 'b'.padStart(64, 'f') }]);
+  });
+
+  test('a growing file with the same generation on two members is two runs, and each line is taken once', async () => {
+    const fleet = await newFleet();
+    const members = [await fleet.member('pc1'), await fleet.member('pc2')];
+    const grown = (n: number, text: string): NewGrowth => ({
+      ...{ day: '', run: newRun(`g${n}`, '/data/log'), reading: reading(text), rows: 1, accumulated: '{}' },
+    });
+    const batch = { generation: 1, lines: 1, tail: new Uint8Array([0, 255]), range: 'line 1', notes: [] };
+    for (const [n, member] of members.entries()) {
+      await member.growths.append({ ...batch, upto: 10, parts: [grown(n, `${n} first`)] });
+      await member.growths.append({ ...batch, upto: 20, parts: [grown(n, `${n} second`)] });
+      await member.growths.flush(1);
+    }
+    for (let n = 0; n < 2; n++) {
+      for (const member of members) await member.send();
+      await fleet.receive();
+    }
+    expect(fleet.runs()).toHaveLength(2);
+    expect(fleet.comments().sort()).toEqual(['0 first', '0 second', '1 first', '1 second']);
+  });
+
+  test('lines of a file whose experiment another journal filed wait for a decision, in their order', async () => {
+    const fleet = await newFleet();
+    const one = await fleet.member('pc1');
+    const part = (text: string): NewGrowth => ({
+      ...{ day: '', run: newRun('g', '/data/log'), reading: reading(text), rows: 1, accumulated: '{}' },
+    });
+    const batch = { generation: 1, lines: 1, tail: new Uint8Array(), range: 'line 1', notes: [] };
+    // Filed by a member whose journal was lost.
+    await fleet.journal.outbox.add(newRun('g', 'pc1:/data/log'), reading('before'));
+    await fleet.journal.outbox.record(
+      1,
+      { kind: 'intended', server: 's', floor: 1, at: 1 },
+      { kind: 'created', experiment: 7, found: false },
+      { kind: 'finished' },
+    );
+    await one.growths.append({ ...batch, upto: 10, parts: [part('first')] });
+    await one.growths.append({ ...batch, upto: 20, parts: [part('second')] });
+    await one.send();
+    await fleet.receive();
+    expect(fleet.runs()).toMatchObject([{ parked: 'held' }]);
+    expect(fleet.failures()).toHaveLength(2);
+    await retrySetAside(fleet.journal);
+    expect(fleet.failures()).toHaveLength(2);
+    await fleet.journal.requests.decide({ kind: 'refile', run: 1 }, { path: '', has: 'otherBytes' });
+    await retrySetAside(fleet.journal);
+    expect(fleet.failures()).toEqual([]);
+    expect(fleet.comments().filter((text) => text !== 'before')).toEqual(['first', 'second']);
+  });
+
+  test('a journal that was restored from a copy is another member, so that no operation is taken for an older one', async () => {
+    const fleet = await newFleet();
+    const one = await fleet.member('pc1');
+    await one.outbox.add(newRun('a'), reading('a'));
+    await one.send();
+    await fleet.receive();
+    const again = () => join(one.own, memberOf(fleet.url, 'pc1'), fleet.id, fleet.postgres);
+    expect(await again()).toMatchObject({ member: one.member });
+    one.own.store.db.run`UPDATE sqlite_sequence SET seq = 0 WHERE name = 'forwards'`;
+    await fleet.postgres.run("UPDATE labfeed.members SET seen_at = '-infinity'");
+    expect((await again()).member).not.toBe(one.member);
+    expect(knownMembership(one.own)?.fleet).toBe(fleet.id);
+  });
+
+  test('two machines with one name are refused, and so is a machine of another fleet', async () => {
+    const fleet = await newFleet();
+    const one = await fleet.member('pc1');
+    await expect(fleet.member('pc1')).rejects.toThrow('another machine of the fleet has the name pc1');
+    await expect(join(one.own, memberOf(fleet.url, 'pc1'), 'other', fleet.postgres)).rejects.toThrow(
+      'belongs to another fleet',
+    );
+  });
+
+  test('the state of an older version does not count for the file that is there now', async () => {
+    const own = memoryJournal(systemClock);
+    await own.outbox.add(newRun('b'), reading('b'));
+    const done = { own: 1, step: 'done', parked: null, failure: null, reason: null, server: 's', experiment: 5 };
+    const state = (content: string): FleetState => ({
+      ...{ ...done, sha256: content.padStart(64, 'f'), mapping: 'm', remap: null, isErased: false },
+    });
+    const step = () => own.store.db.value<string>`SELECT step FROM runs WHERE id = 1`;
+    await own.store.commit(() => takeState(own.store, state('a')));
+    expect(step()).toBe('pending');
+    await own.store.commit(() => takeState(own.store, state('b')));
+    expect(step()).toBe('done');
+  });
+});
