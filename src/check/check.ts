@@ -80,7 +80,8 @@ async function gatherFindings(
     ...(config.invalidSettings.has('journal') ? [] : [await checkJournal(config.settings.journal)]),
     ...(runsConfig(unit, config.file) ? checkService(config, unit, folders.listed) : []),
     ...checkToken(config),
-    ...(await checkNotebook(config)),
+    ...(await checkFleet(config)),
+    ...(isWatcher(config) ? [] : await checkNotebook(config)),
   ];
 }
 
@@ -210,6 +211,16 @@ function secretProblems(read: () => void): Finding[] {
     if (!(error instanceof ConfigError)) throw error;
     return error.problems.map(problemFinding);
   }
+}
+
+/** A watcher of a fleet sends nothing to the notebook. */
+const isWatcher = ({ settings: { fleet } }: LoadedConfig): boolean => fleet?.role === 'watch';
+
+async function checkFleet({ settings: { fleet } }: LoadedConfig): Promise<Finding[]> {
+  if (!fleet) return [];
+  const { tryDatabase } = await import('../fleet/database.js');
+  const problem = await tryDatabase(fleet);
+  return problem ? [{ level: 'wrong', ...problem }] : [{ level: 'good', text: 'the database of the fleet answers' }];
 }
 
 async function checkNotebook({ notebook, placeOf, instruments }: LoadedConfig): Promise<Finding[]> {

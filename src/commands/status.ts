@@ -89,7 +89,10 @@ export function statusAsText(status: Status, width: number): string {
   const rows = instrumentRows(status);
   return [
     fact('daemon', daemon(status)),
-    fact('notebook', live ? `${live.notebook.url}: ${limiter(live.notebook.gate, at)}` : notebook(status)),
+    fact(
+      'notebook',
+      live ? (throughFleet(live) ?? `${live.notebook.url}: ${limiter(live.notebook.gate, at)}`) : notebook(status),
+    ),
     fact('queue', queue(overview, at)),
     ...uploads(status).map((text) => fact('uploads', text)),
     ...spares(status).map((text) => fact('spares', text)),
@@ -116,6 +119,14 @@ const fact = (name: string, value: string): string => `${name.padEnd(10)}${termi
 
 const section = (title: string, lines: readonly string[]): string[] =>
   lines.length === 0 ? [] : ['', title, ...lines.map((line) => `  ${terminalText(line).replaceAll('\n', '\n    ')}`)];
+
+/** Who delivers, unless this machine does. */
+function throughFleet({ fleet }: Live): string | undefined {
+  if (!fleet) return undefined;
+  const leader = fleet.members.find(({ leads }) => leads)?.name;
+  if (leader === fleet.name) return undefined;
+  return leader === undefined ? 'no machine of the fleet delivers at present' : `${leader} delivers for the fleet`;
+}
 
 /** A machine that was not seen for a minute, or whose clock is wrong, stands out by what is said about it. */
 function fleetLines({ name, trouble, kept, members }: NonNullable<Live['fleet']>, at: number): string[] {

@@ -138,12 +138,13 @@ function createChannels({ runtime, log, conceal }: ReportingDeps) {
   };
 }
 
-/** The environment for the alarm command, without the notebook's key and the page's token. */
+/** The environment for the alarm command, without the keys, passwords and tokens of labfeed. */
 export function withoutSecrets(
-  { notebook, settings: { status } }: Pick<UsableConfig, 'notebook' | 'settings'>,
+  { notebook, settings: { status, fleet } }: Pick<UsableConfig, 'notebook' | 'settings'>,
   env: NodeJS.ProcessEnv = process.env,
 ): NodeJS.ProcessEnv {
-  const secrets = new Set([notebook.key.env, ...(status === false ? [] : [status.token?.env, status.readToken?.env])]);
+  const tokens = status === false ? [] : [status.token?.env, status.readToken?.env];
+  const secrets = new Set([notebook.key.env, fleet?.passwordFrom?.env, ...tokens]);
   return Object.fromEntries(Object.entries(env).filter(([name]) => !secrets.has(name)));
 }
 

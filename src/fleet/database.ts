@@ -177,3 +177,17 @@ export function adviseConnection(error: unknown): string | undefined {
   if (/CERT|SELF_SIGNED|UNABLE_TO|ERR_TLS/.test(code)) return 'name the authority of the certificate in `fleet.ca`';
   return undefined;
 }
+
+/** Why the database cannot be used, and what to do; undefined if it can. */
+export async function tryDatabase(config: FleetConfig) {
+  const postgres = new Postgres(config, () => undefined);
+  try {
+    await postgres.rows('SELECT 1');
+    return undefined;
+  } catch (error) {
+    const hint = adviseConnection(error) ?? 'check the address in `journal`, and that the server accepts connections';
+    return { text: `cannot use the database of the fleet: ${explain(error)}`, hint };
+  } finally {
+    await postgres.close();
+  }
+}

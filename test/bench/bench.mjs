@@ -2,7 +2,8 @@
  * What labfeed costs, as ratios to the least that could do the same, measured side by side on this machine:
  * seconds of one machine mean nothing on another. `npm run bench -- --raw` also shows what is behind them, and `--draw`
  * draws docs/images/speed.svg. `npm run bench -- scale` measures large journals and folders, and
- * `npm run bench -- reading [SEED] [FILES]` how well generated instrument files are read.
+ * `npm run bench -- reading [SEED] [FILES]` how well generated instrument files are read, and
+ * `npm run bench -- fleet [RUNS…]` what a fleet costs its database.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -28,7 +29,8 @@ for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exi
 const tell = (what) => process.stderr.write(process.stderr.isTTY ? `\r\x1b[K${what}` : `${what}\n`);
 
 try {
-  if (process.argv[2] === 'reading') measureReading(process.argv.slice(3));
+  if (process.argv[2] === 'reading') runScript('../reading/measure.ts', process.argv.slice(3));
+  else if (process.argv[2] === 'fleet') runScript('./fleet.ts', process.argv.slice(3));
   else if (process.argv.includes('scale')) console.log((await measureScale(folder, tell)).join('\n'));
   else await measureAll();
 } catch (error) {
@@ -36,8 +38,8 @@ try {
   process.exitCode = 1;
 }
 
-function measureReading(options) {
-  const [loader, script] = ['../support/typescript.mjs', '../reading/measure.ts'].map((path) =>
+function runScript(file, options) {
+  const [loader, script] = ['../support/typescript.mjs', file].map((path) =>
     fileURLToPath(new URL(path, import.meta.url)),
   );
   spawnSync(process.execPath, ['--import', loader, script, ...options], { stdio: 'inherit' });

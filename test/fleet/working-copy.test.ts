@@ -8,6 +8,7 @@ import type { Postgres } from '../../src/fleet/database.js';
 import { takeLease } from '../../src/fleet/lease.js';
 import { prepareSchema } from '../../src/fleet/upgrade.js';
 import { follow, lead, openWorkingCopy, type WorkingCopy } from '../../src/fleet/working-copy.js';
+import { MIGRATIONS } from '../../src/journal/migrations.js';
 import type { NewRun, Reading } from '../../src/outbox.js';
 import { type Cluster, connectTo, noPostgres, startCluster } from '../support/postgres.js';
 import { silentLog } from '../support/silent-log.js';
@@ -185,6 +186,32 @@ describe.skipIf(noPostgres)('with PostgreSQL', () => {
     expect((dump(again)['runs'] as unknown[] | undefined)?.length).toBe(1);
     again.database.close();
     rmSync(path);
+  });
+
+  test('a newer version brings the tables up to date with all rows, and the older leader is fenced', async () => {
+    const { postgres, id } = await newFleet();
+    const first = openWorkingCopy(':memory:');
+    const old = await leading(postgres, id, first);
+    await old.journal.outbox.add(newRun(1, '\u{e000}'), reading('a'));
+    await old.journal.store.commit(() => undefined);
+    const before = dump(first);
+    const steps = MIGRATIONS as string[];
+    steps.push("ALTER TABLE runs ADD COLUMN colour TEXT; UPDATE runs SET colour = 'red';");
+    try {
+      const at = MIGRATIONS.length;
+      await expect(prepareSchema(postgres, false)).resolves.toMatchObject({ journal: at - 1 });
+      await expect(prepareSchema(postgres, true)).resolves.toMatchObject({ id, journal: at });
+      const second = openWorkingCopy(':memory:');
+      await follow(second, postgres);
+      const after = dump(second);
+      const runs = (before['runs'] as object[]).map((row) => ({ ...row, colour: 'red' }));
+      expect({ ...after, runs: after['runs'] }).toEqual({ ...before, runs });
+      await old.journal.outbox.add(newRun(2), reading('b'));
+      await expect(old.journal.store.commit(() => undefined)).rejects.toThrow('cannot write the journal');
+      expect(old.isFenced()).toBe(true);
+    } finally {
+      steps.pop();
+    }
   });
 
   test('a newer schema is refused and stays as it is', async () => {
