@@ -15,7 +15,7 @@ const HIDDEN: ReadonlySet<string> = new Set(['inbox', 'alarms', 'notices', 'sour
  * fleet. Files, folders and backlog stay those of this machine. Returns false if there is no fleet, or no copy yet.
  * No statement reads both halves of the journal, so views in place of the outbox half are enough.
  */
-export function showFleet(database: Database, path: string): boolean {
+function showFleet(database: Database, path: string): boolean {
   const db = new Connection(database);
   const copy = fleetCopyOf(path);
   const { member, name } = db.row<{ member: number; name: string }>`SELECT member, name FROM membership` ?? {};
@@ -50,10 +50,14 @@ export function showFleet(database: Database, path: string): boolean {
   }
 }
 
-/** The numbers of runs that people see are those of the fleet: without them, a decision could meet another run. */
+/**
+ * The numbers of runs that people see are those of the fleet. Without them, nothing is shown and nothing decided: the
+ * decision about a run of this machine could meet another one of the fleet. Closes the database if it throws.
+ */
 export function requireFleetView(database: Database, path: string): void {
   const isMember = new Connection(database).exists`SELECT 1 FROM membership`;
   if (!isMember || showFleet(database, path)) return;
+  database.close();
   throw new LabfeedError('this machine does not know the runs of its fleet yet', {
     hint: 'wait until the daemon has reached the database, then try again',
   });

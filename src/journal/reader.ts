@@ -18,7 +18,7 @@ import {
   storedParts,
   textList,
 } from './database.js';
-import { showFleet } from './fleet-view.js';
+import { requireFleetView } from './fleet-view.js';
 import { followedAt, listFollowed } from './growing.js';
 import { readGrowth } from './growths.js';
 import { copyOf } from './handover.js';
@@ -80,7 +80,7 @@ export type InstrumentSummary = Overview['instruments'][number];
 /** On a member of a fleet, the runs are those of all members. */
 export function openReader(path: string): JournalReader {
   const database = openCurrent(path);
-  showFleet(database, path);
+  requireFleetView(database, path);
   return createReader(database);
 }
 
