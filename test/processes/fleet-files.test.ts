@@ -128,6 +128,12 @@ describe.skipIf(noPostgres)('the files of a watcher', () => {
     expect(await run('retry', String(bad?.id))).toMatchObject({ status: 0 });
     await until('the file is read again', () => quarantined() === 2, 60_000);
     expect(await run('ignore', String(bad?.id))).toMatchObject({ status: 0 });
+    const status = async () => (await labfeed(['status', '--config', deliverer.config], deliverer.folder)).stdout;
+    await until(
+      'the machines are listed',
+      async () => /pc1: watch, [\s\S]*server: delivers, /.test(await status()),
+      60_000,
+    );
     await until('it is ignored', async () => (await jobs()).some(({ state }) => state === 'ignored'), 60_000);
     await Promise.all(daemons.map((daemon) => daemon.stop()));
   }, 240_000);
