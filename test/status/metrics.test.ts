@@ -275,7 +275,18 @@ describe('/metrics', () => {
     const page = readFileSync(new URL('../../docs/operations.md', import.meta.url), 'utf8');
     const [, rules = ''] = /```yaml\n(groups:[\s\S]*?)```/.exec(page) ?? [];
     expect(parse(rules)).toMatchObject({ groups: [{ rules: { length: 6 } }] });
-    const { call } = await serve({ clock, live: () => live, overview: async () => overview });
+    const member = {
+      name: 'pc1',
+      role: 'all',
+      version: '1',
+      seenAt: 1,
+      skewMs: 0,
+      leads: true,
+      waiting: 2,
+      failures: 0,
+    };
+    const fleet = { name: 'pc1', trouble: undefined, kept: 0, members: [member] };
+    const { call } = await serve({ clock, live: () => ({ ...live, fleet }), overview: async () => overview });
     const labelled = new Map<string, string>();
     for (const sample of samplesOf((await call('/metrics')).text).keys()) {
       const labels = [...sample.matchAll(/([a-z]+)="/g)].map(([, label]) => label);
