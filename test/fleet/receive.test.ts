@@ -146,6 +146,7 @@ describe.skipIf(noPostgres)('operations of members', () => {
       await member.growths.append({ ...batch, upto: 10, parts: [grown(n, `${n} first`)] });
       await member.growths.append({ ...batch, upto: 20, parts: [grown(n, `${n} second`)] });
       await member.growths.flush(1);
+      await member.growths.report(1, 'the file was renamed', false);
     }
     for (let n = 0; n < 2; n++) {
       for (const member of members) await member.send();
@@ -153,6 +154,9 @@ describe.skipIf(noPostgres)('operations of members', () => {
     }
     expect(fleet.runs()).toHaveLength(2);
     expect(fleet.comments().sort()).toEqual(['0 first', '0 second', '1 first', '1 second']);
+    // Nothing but its number shows that this was applied before.
+    const reports = fleet.journal.store.db.values`SELECT run FROM history WHERE event = 'fileChanged'`;
+    expect(reports).toHaveLength(2);
   });
 
   test('lines of a file whose experiment another journal filed wait for a decision, in their order', async () => {
@@ -171,7 +175,9 @@ describe.skipIf(noPostgres)('operations of members', () => {
       { kind: 'finished' },
     );
     await one.growths.append({ ...batch, upto: 10, parts: [part('first')] });
-    await one.growths.append({ ...batch, upto: 20, parts: [part('second')] });
+    // Of another day, whose run is not held.
+    const next = { ...part('second'), day: '2026-01-02', run: newRun('h', '/data/log') };
+    await one.growths.append({ ...batch, upto: 20, parts: [next] });
     await one.send();
     await fleet.receive();
     expect(fleet.runs()).toMatchObject([{ parked: 'held' }]);
