@@ -16,18 +16,24 @@ const NO_VALUE = new Set([
   ...['undetermined', 'error'],
 ]);
 
+const LONGEST_NO_VALUE = Math.max(...[...NO_VALUE].map(({ length }) => length));
+const DASHES = /^-{4,}$/;
+
 const numbers = createNumberReader({ decimal: undefined, thousands: undefined });
 
 /** Also dashes of any number. */
-export const isNoValue = (text: string): boolean => NO_VALUE.has(text.toLowerCase()) || /^-{4,}$/.test(text);
+export const isNoValue = (text: string): boolean =>
+  (text.length <= LONGEST_NO_VALUE && NO_VALUE.has(text.toLowerCase())) || DASHES.test(text);
 
-export const looksNumeric = (text: string): boolean => numbers.read(text) !== undefined || numbers.isAmbiguous(text);
+const looksNumeric = (text: string): boolean => numbers.read(text) !== undefined || numbers.isAmbiguous(text);
 
 export function kindOf(text: string): CellKind {
   // First, because most cells are numbers.
   if (looksNumeric(text)) return 'number';
   if (text === '' || isNoValue(text)) return 'any';
   if (!DIGIT.test(text)) return 'text';
+  // Nothing below but the name of a month starts with a letter.
+  if (LETTER.test(text)) return dateCandidates(text).length > 0 ? 'date' : 'text';
   if (CENSORED.test(text) || GROUPED.test(text)) return 'any';
   if (readQuantity(text, numbers)) return 'number';
   // `007` and very long numbers occur among numbers and among words.
@@ -43,6 +49,7 @@ export const isWordOf = (kind: CellKind | undefined, cell: string): boolean =>
   kind === 'text' || (kind === 'any' && !DIGIT.test(cell));
 
 const DIGIT = /\d/;
+const LETTER = /^[A-Za-z]/;
 const DIGITS = /^\d+$/;
 const CENSORED = /^[<>≤≥]=?\s*\d/;
 /** `12 331 cps`: whether a blank separates thousands is not known yet. */

@@ -12,7 +12,7 @@ import { characterOf, splitText } from './delimiters.js';
 import { type DescribedFile, type DescribedTable, describeTables, type TableMapping } from './describe.js';
 import { findPairs } from './facts.js';
 import type { Body, Range } from './header.js';
-import { isNoValue, kindsOf, looksNumeric } from './kinds.js';
+import { isNoValue, kindsOf } from './kinds.js';
 import { type FoundTable, findLayout, fitsBody, type Layout, type LongRow, MAX_TABLES } from './layout.js';
 import { byWords, findUnnamed } from './unnamed.js';
 
@@ -297,6 +297,7 @@ interface NumberCell {
   readonly line: Line;
   readonly cell: number;
   readonly text: string;
+  readonly isPlain: boolean;
 }
 
 /** An ambiguous number, and the marks for each way to read it, most likely first. */
@@ -307,19 +308,15 @@ interface AmbiguousNumber extends NumberCell {
 /** The marks with which all numbers of the tables can be read. */
 function findNumberFormat(lines: readonly Line[], found: readonly FoundTable[]) {
   const cells = found.flatMap((table) => numberCells(lines, table.kind === 'rows' ? table.body : table));
-  if (cells.every(({ text }) => PLAIN.read(text) !== undefined)) return { sure: {}, likely: {} };
+  if (cells.every(({ isPlain }) => isPlain)) return { sure: {}, likely: {} };
   const fitting = NUMBER_FORMATS.map((marks) => ({ marks, read: createNumberReader(marks).read })).filter(({ read }) =>
     cells.every(({ text }) => read(text) !== undefined),
   );
   const [first, ...others] = fitting;
   // Dots in an integer may be left by a spreadsheet that damaged a fraction: 50.026.184.
   const isDamaged = first?.marks.thousands === '.' && cells.every(({ text }) => !text.includes(','));
-  const ambiguous = cells.find(({ text }) =>
-    isDamaged
-      ? PLAIN.read(text) === undefined
-      : first
-        ? others.some(({ read }) => read(text) !== first.read(text))
-        : PLAIN.read(text) === undefined,
+  const ambiguous = cells.find(({ text, isPlain }) =>
+    isDamaged ? !isPlain : first ? others.some(({ read }) => read(text) !== first.read(text)) : !isPlain,
   );
   const likely = first && !isDamaged ? toMapping(first.marks) : {};
   if (!ambiguous) return { sure: likely, likely };
@@ -338,7 +335,9 @@ function numberCells(lines: readonly Line[], { from, to, kinds }: Range & Partia
   const found: NumberCell[] = [];
   for (const line of lines.slice(from, Math.min(to, from + MAX_ROWS))) {
     line.cells.forEach((text, cell) => {
-      if ((kinds === undefined || kinds[cell] === 'number') && looksNumeric(text)) found.push({ line, cell, text });
+      if (kinds !== undefined && kinds[cell] !== 'number') return;
+      const isPlain = PLAIN.read(text) !== undefined;
+      if (isPlain || PLAIN.isAmbiguous(text)) found.push({ line, cell, text, isPlain });
     });
   }
   return found;

@@ -223,22 +223,25 @@ function takeLines(
   isEmptyComment: boolean,
 ): { text: string; bytes: number; next: number } | undefined {
   // The final heading is not known yet; this is the longest it can become.
-  let bytes = Buffer.byteLength(section.heading(section.count, section.count));
+  const room = maxBytes - Buffer.byteLength(section.heading(section.count, section.count));
   const lines: string[] = [];
+  let bytes = 0;
   let next = from;
   for (; next < section.count; next++) {
     const line = section.line(next);
     const size = Buffer.byteLength(line) + 1;
-    if (bytes + size > maxBytes) break;
+    if (bytes + size > room) break;
     lines.push(line);
     bytes += size;
   }
   if (next === from) {
     if (!isEmptyComment) return undefined;
-    lines.push(truncateBytes(section.line(next++), maxBytes - bytes - 1));
+    const cut = truncateBytes(section.line(next++), room - 1);
+    lines.push(cut);
+    bytes = Buffer.byteLength(cut) + 1;
   }
-  const text = `${section.heading(from + 1, next)}\n${lines.join('\n')}`;
-  return { text, bytes: Buffer.byteLength(text), next };
+  const heading = section.heading(from + 1, next);
+  return { text: `${heading}\n${lines.join('\n')}`, bytes: Buffer.byteLength(heading) + bytes, next };
 }
 
 /** Splits a text between its lines, and within a line only if that line alone is too long. */
@@ -383,16 +386,16 @@ function rowLines(table: Table): Lines {
     line(index) {
       const cells = rows[index] ?? [];
       const head = cells[0] && label ? cellWithUnit(cells[0], label) : '';
-      const values: string[] = [];
-      others.forEach((column, n) => {
-        const cell = cells[n + 1];
-        if (!cell || cell.text === '') return;
-        const value = cellWithUnit(cell, column);
-        values.push(isNamed ? `${column.name} ${value}` : value);
-      });
-      const line = values.length === 0 ? head : `${head === '' ? '–' : head}: ${values.join(', ')}`;
+      let line = '';
+      for (let n = 0; n < others.length; n++) {
+        const [column, cell] = [others[n], cells[n + 1]];
+        if (!column || !cell || cell.text === '') continue;
+        line += line === '' ? `${head === '' ? '–' : head}: ` : ', ';
+        if (isNamed) line += `${column.name} `;
+        line += cellWithUnit(cell, column);
+      }
       // A blank line would look like the end of the table.
-      return singleLine(line).trim() || '–';
+      return singleLine(line === '' ? head : line).trim() || '–';
     },
   };
 }

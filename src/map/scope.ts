@@ -1,7 +1,7 @@
 import { type Comparable, type ComparableResult, Drop, toValue } from 'liquidjs';
 import type { Column, FileRecord, Table, Value } from '../model.js';
 import { formatBytes, formatTime, formatUtcOffset, plural, singleLine } from '../text.js';
-import { isPartial, partialRows, type RowsLocation } from './tables.js';
+import { isPartial, lazyRows, partialRows, type RowsLocation } from './tables.js';
 
 /** A run's file as drafts describe it, apart from its content. */
 export interface SourceFile {
@@ -126,8 +126,7 @@ function namedTables(rows: ReadonlyMap<Table, () => readonly Named[]>): Named {
 
 function namedRows(table: Table): readonly Named[] {
   const toNamed = (cells: readonly Value[]): Named => namedRow(table, cells);
-  // A plain array where all rows are kept: loops over a Proxy are slower.
-  const rows = isPartial(table) ? partialRows(table, toNamed) : table.rows.map(toNamed);
+  const rows = isPartial(table) ? partialRows(table, toNamed) : lazyRows(table.count, () => table.rows.map(toNamed));
   return Object.assign(rows, { columns: describeColumns(table.columns), [ORIGIN]: { table } });
 }
 

@@ -13,16 +13,18 @@ export type RowsLocation = 'comments' | 'file';
 export const headingOf = ({ name, unit }: Column): string => (unit ? `${name} (${unit})` : name);
 
 /** The value as written, followed by its unit unless that was written with it. */
-export const withUnit = ({ text, unit }: Pick<Value, 'text' | 'unit'>): string =>
+export const withUnit = ({ text, unit }: Pick<Value, 'text' | 'unit'>): string => followedBy(text, unit);
+
+const followedBy = (text: string, unit: string | undefined): string =>
   unit && text !== '' && !text.endsWith(unit) ? `${text} ${unit}` : text;
 
 const DIGIT = /\d/;
 
 /** The cell as written, followed by the unit of its column if it contains a number and no unit of its own. */
-export const cellWithUnit = (cell: Value, { unit }: Column): string =>
-  cell.unit === undefined && unit !== undefined && DIGIT.test(cell.text)
-    ? withUnit({ text: cell.text, unit })
-    : withUnit(cell);
+export const cellWithUnit = (cell: Value, column: Column): string => {
+  if (cell.unit !== undefined || column.unit === undefined) return withUnit(cell);
+  return typeof cell.value === 'number' || DIGIT.test(cell.text) ? followedBy(cell.text, column.unit) : cell.text;
+};
 
 /**
  * Without columns that are empty in all rows, and without those that only repeat others: the texts of the column before
@@ -172,6 +174,27 @@ export function partialRows<Row extends object>(
     if (!cells) throw new RowNotKept(table, index + 1);
     made[index] ??= toRow(cells);
     return made[index];
+  });
+}
+
+/** All rows of a table, made together when the first of them is used: `readings.size` needs none of them. */
+export function lazyRows<Row extends object>(count: number, make: () => readonly Row[]): readonly Row[] {
+  const rows: Row[] = [];
+  const rowsFor = (key: string | symbol): Row[] => {
+    const isUsed = key in Array.prototype || toIndex(key) < count;
+    if (isUsed && rows.length < count) for (const row of make()) rows.push(row);
+    return rows;
+  };
+  return new Proxy(rows, {
+    get(_, key) {
+      if (key === 'length') return count;
+      const value: unknown = Reflect.get(rowsFor(key), key);
+      // On a Proxy, the methods of an array are slow.
+      return typeof value === 'function' ? value.bind(rows) : value;
+    },
+    has: (_, key) => Reflect.has(rowsFor(key), key),
+    getOwnPropertyDescriptor: (_, key) => Reflect.getOwnPropertyDescriptor(rowsFor(key), key),
+    ownKeys: () => Reflect.ownKeys(rowsFor('length')),
   });
 }
 

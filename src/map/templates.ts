@@ -92,6 +92,8 @@ export function compileTemplates({ experiment, comments }: TemplateSources, engi
   const compile = (engine: Liquid, part: Part, path: TemplatePath, source: string | undefined) => {
     if (source === undefined) return undefined;
     const parsed = parse(engine, path, source, errors);
+    // Without outputs and tags, Liquid prints the source.
+    if (!/\{[{%]/.test(source)) return () => source;
     return (input: TemplateInput) => render(engine, parsed, part, input);
   };
   const templates = {

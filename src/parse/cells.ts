@@ -270,14 +270,33 @@ const NO_SPLIT: Split = { all: (text) => [text.trim()], once: () => undefined };
 function byText(delimiter: string): Split {
   return {
     text: delimiter,
-    // With a limit, splitting takes longer.
-    all: (text) => trimAll(text.length > MAX_CELLS ? text.split(delimiter, MAX_CELLS + 1) : text.split(delimiter)),
+    // Not with `split` and then `trim` for each cell, which takes twice as long.
+    all(text) {
+      const cells: string[] = [];
+      let from = 0;
+      for (let at = text.indexOf(delimiter); at >= 0; at = text.indexOf(delimiter, from)) {
+        cells.push(trimmedPart(text, from, at));
+        from = at + delimiter.length;
+        if (cells.length > MAX_CELLS) break;
+      }
+      cells.push(trimmedPart(text, from, text.length));
+      return refuseTooMany(cells);
+    },
     once(text) {
       const at = text.indexOf(delimiter);
       return at < 0 ? undefined : [text.slice(0, at).trim(), text.slice(at + delimiter.length).trim()];
     },
   };
 }
+
+/** Most cells begin and end with a letter, digit or sign and need no trimming. */
+function trimmedPart(text: string, from: number, to: number): string {
+  const part = text.slice(from, to);
+  return mayBeBlank(text.charCodeAt(from)) || mayBeBlank(text.charCodeAt(to - 1)) ? part.trim() : part;
+}
+
+/** Not a visible ASCII character. */
+const mayBeBlank = (code: number): boolean => code <= 32 || code >= 127;
 
 /** Fixed width: the characters, from 1, at which further cells start. */
 function byPositions(written: readonly number[]): Split {
@@ -310,11 +329,15 @@ function byRegex(regex: RegExp, isTrimmed: boolean): Split {
 /** Instruments do not write longer lines: the file is of another kind, or damaged. */
 const MAX_CELLS = 1_000_000;
 
+function refuseTooMany(cells: string[]): string[] {
+  if (cells.length <= MAX_CELLS) return cells;
+  throw new FileError(`a line has more than ${MAX_CELLS} cells`, {
+    hint: 'check the delimiter, and whether the file is damaged',
+  });
+}
+
 function trimAll(cells: string[]): string[] {
-  if (cells.length > MAX_CELLS)
-    throw new FileError(`a line has more than ${MAX_CELLS} cells`, {
-      hint: 'check the delimiter, and whether the file is damaged',
-    });
+  refuseTooMany(cells);
   for (let n = 0; n < cells.length; n++) cells[n] = cells[n]?.trim() ?? '';
   return cells;
 }

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { lazyRows } from '../../src/map/tables.js';
 import {
   commentsOf,
   file,
@@ -319,5 +320,30 @@ describe('with a partial table, a template', () => {
     const { message } = fileErrorOf(() => renderTitle('{{ readings[2000000].n }}', given));
     expect(message).toBe('the title needs readings[2000000], which this file does not have');
     expect(renderBody('[{{ readings[2000000].n }}]', given)).toBe('[]');
+  });
+});
+
+describe('lazy rows', () => {
+  const make = () => [{ n: 1 }, { n: 2 }, { n: 3 }];
+
+  test('are counted without being made', () => {
+    const rows = lazyRows(3, () => {
+      throw new Error('made');
+    });
+    expect([rows.length, Array.isArray(rows), 'size' in rows, Object.hasOwn(rows, 'size')]).toEqual([
+      ...[3, true, false, false],
+    ]);
+  });
+
+  test.each<[string, (rows: readonly { n: number }[]) => unknown]>([
+    ['an index', (rows) => [rows[2], rows[3], rows.at(-1)]],
+    ['own properties', (rows) => [Object.hasOwn(rows, '0'), Object.hasOwn(rows, '3'), Object.keys(rows)]],
+    ['a loop', (rows) => [...rows]],
+    ['methods', (rows) => [rows.slice(1), rows.filter(({ n }) => n > 1), rows.map(({ n }) => n)]],
+    ['another array', (rows) => [{ n: 0 }].concat(rows)],
+    ['JSON', (rows) => JSON.stringify(rows)],
+    ['presence', (rows) => [0 in rows, 3 in rows, 'length' in rows]],
+  ])('behave as an array: %s', (_, use) => {
+    expect(use(lazyRows(3, make))).toEqual(use(make()));
   });
 });

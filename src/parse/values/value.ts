@@ -185,7 +185,8 @@ const ANY_MARKS =
 const FRACTION = /[.eE]/;
 
 /** Larger integers lose digits as numbers: they are serial numbers and barcodes, and stay text. */
-const isExact = (value: number, text: string): boolean => Number.isSafeInteger(value) || FRACTION.test(text);
+const isExact = (value: number, text: string): boolean =>
+  Number.isSafeInteger(value) || !Number.isInteger(value) || FRACTION.test(text);
 
 const hasDecimalComma = ({ decimal, thousands }: NumberMarks): boolean =>
   decimal === ',' || (decimal === undefined && thousands === '.');
