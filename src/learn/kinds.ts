@@ -2,7 +2,7 @@ import type { Line } from '../parse/lines.js';
 import { readIso } from '../parse/values/date.js';
 import { dateCandidates } from '../parse/values/date-candidates.js';
 import { unitInName } from '../parse/values/unit.js';
-import { createNumberReader, readQuantity } from '../parse/values/value.js';
+import { createNumberReader, readQuantity, startsWithLetter } from '../parse/values/value.js';
 
 /** What the cells of a line look like: numbers, dates or words. */
 
@@ -33,7 +33,7 @@ export function kindOf(text: string): CellKind {
   if (text === '' || isNoValue(text)) return 'any';
   if (!DIGIT.test(text)) return 'text';
   // Nothing below but the name of a month starts with a letter.
-  if (LETTER.test(text)) return dateCandidates(text).length > 0 ? 'date' : 'text';
+  if (startsWithLetter(text)) return dateCandidates(text).length > 0 ? 'date' : 'text';
   if (CENSORED.test(text) || GROUPED.test(text)) return 'any';
   if (readQuantity(text, numbers)) return 'number';
   // `007` and very long numbers occur among numbers and among words.
@@ -49,7 +49,6 @@ export const isWordOf = (kind: CellKind | undefined, cell: string): boolean =>
   kind === 'text' || (kind === 'any' && !DIGIT.test(cell));
 
 const DIGIT = /\d/;
-const LETTER = /^[A-Za-z]/;
 const DIGITS = /^\d+$/;
 const CENSORED = /^[<>≤≥]=?\s*\d/;
 /** `12 331 cps`: whether a blank separates thousands is not known yet. */

@@ -107,7 +107,7 @@ export async function measureLines(source: LineSource, file: MeasureContext): Pr
   const missing = findNoValues(lines, found);
   const mapping: ParseMapping = { ...description.mapping, ...(missing.length > 0 && { missing }) };
   const outside = outsideTables(found, lines);
-  const texts = outside.slice(0, MAX_ROWS).map(({ text }) => text);
+  const texts = outside.slice(0, MAX_ROWS).flatMap(({ text }) => (YEAR.test(text) ? text : []));
   const places = openDatePlaces(outside, Math.max(0, ...found.map(({ to }) => to)), source.title);
   const dates = settleDates(withLineDate(findDates(record, texts, places), record, outside, places), file.source);
   const problem =
@@ -137,6 +137,9 @@ export async function measureLines(source: LineSource, file: MeasureContext): Pr
     ambiguity: problem ?? (numbers.ambiguous && numberError(numbers.ambiguous, mapping, file.refuse)),
   };
 }
+
+/** Lines without a year show neither a day nor the order of day and month. */
+const YEAR = /(?:19|20)\d\d|[-/. ]\d{4}/;
 
 const doubtOf = (error: FileError): string =>
   [withLine(error), ...(error.hint === undefined ? [] : [error.hint])].join('; ');

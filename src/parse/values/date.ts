@@ -80,9 +80,11 @@ function reader(format: string, { zone, locale }: DateOptions): ReadDate {
 const ISO =
   /^(\d{4})-(\d\d)-(\d\d)(?:[T ]([01]\d|2[0-3]):([0-5]\d)(?::([0-5]\d)(?:[.,](\d{1,9}))?)? ?(Z|[+-]\d\d(?::?\d\d)?)?)?$/;
 
+const HYPHEN = 45;
+
 /** Only the extended form: `20260105` may be a number. */
 export function readIso(text: string, zone?: string): string | undefined {
-  if (text[4] !== '-') return undefined;
+  if (text.charCodeAt(4) !== HYPHEN) return undefined;
   const [, year, month, day, hour, minute, second = '00', fraction, offset] = ISO.exec(text) ?? [];
   if (!isDay(Number(year), Number(month), Number(day))) return undefined;
   const date = `${year}-${month}-${day}`;

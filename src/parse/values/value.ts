@@ -32,9 +32,10 @@ export function createValueReader(
     read(written) {
       const text = written.trim();
       if (text === '') return EMPTY;
-      if (missing.has(text)) return { value: null, text };
+      if (missing.size > 0 && missing.has(text)) return { value: null, text };
       const date = dates.read(text);
       if (date !== undefined) return { value: date, text };
+      if (startsWithLetter(text)) return { value: text, text };
       const number = numbers.read(text);
       if (number !== undefined) return { value: number, text };
       return readQuantity(text, numbers) ?? { value: isCensored(text, numbers) ? null : text, text };
@@ -214,6 +215,12 @@ export function createNumberReader(marks: NumberMarks): NumberReader {
 }
 
 const MINUS_SIGN = 0x2212;
+
+/** No number, quantity or limit does. Names of samples and wells do. */
+export function startsWithLetter(text: string): boolean {
+  const first = text.charCodeAt(0) | 32;
+  return first >= 97 && first <= 122;
+}
 
 /** Saves the regular expressions for the many cells that cannot be numbers. */
 function mayBeNumber(text: string): boolean {
