@@ -138,7 +138,7 @@ function judge(
   if (finder.separator === 'cell' && !isMarked(written, text, line, finder.delimiter === undefined)) return 'junk';
   if (sign === undefined && finder.separator === delimiter && hasGap(text, delimiter)) return 'junk';
   if (areJoined(name, text, line, finder, delimiter)) return 'junk';
-  if (GLUED.test(text) || (BESIDE.test(text) && !WITH_UNIT.test(text))) return 'junk';
+  if (GLUED.test(text) || JOINED.test(text) || (BESIDE.test(text) && !WITH_UNIT.test(text))) return 'junk';
   return ANOTHER_PAIR.test(text) ? 'crowded' : 'good';
 }
 
@@ -180,6 +180,9 @@ function isCut(name: string, text: string, { text: line }: Line): boolean {
   if (/^[\\/]/.test(text) && /(?:^|\W)(?:[A-Za-z]|https?|ftp|file)$/.test(name)) return true;
   // `at 20,0 °C`
   if (/ \d+$/.test(name) && /^\d/.test(text) && line.includes(`${name},${text.slice(0, 1)}`)) return true;
+  // `coupon, 3.5 % NaCl, 24 h`
+  const [, rest = ''] = line.split(`${name}, `);
+  if (rest.includes(', ') && /\p{L}/u.test(rest)) return true;
   if (/\d$/.test(name) && /^\d\d/.test(text) && line.includes(`${name.slice(-20)}:${text.slice(0, 2)}`)) return true;
   return /\d/.test(name) && line.length < 60 && dateCandidates(line.trim()).length > 0;
 }
@@ -188,6 +191,8 @@ const ANOTHER_PAIR = /(?:^|[\s,;/|])\p{L}[\p{L} .]{1,30}[:=]\s*[^\s\\/]/u;
 
 /** The next name directly after a value that fills its place: `114pktFilename: 114.raw`. */
 const GLUED = /[\p{Ll}\p{N}]\p{Lu}[\p{L} .]{1,60}:(?![\\/])/u;
+/** A short name and its value directly after a value: `2f31 SV:2.1`. */
+const JOINED = /^\S+ \p{Lu}{1,4}[:=][^\s\\/]/u;
 /** What follows a wide gap within a value stands beside it, other than a unit: another name and its value, or a remark. */
 const BESIDE = / {3}\p{L}| {2}\p{L}(?:[\p{L} .]{0,60}[:=]|[\p{L} .]{1,60}\d)|\p{L}{2}[:=] {2,}\S/u;
 const WITH_UNIT = /^[-+\d.,eE]+\s+\S+$/;
@@ -310,6 +315,9 @@ function separatorsOf(
 /** Two or more spaces, but not those that align the separators: `Method   :  A     Vial : 1`. */
 const GAPS = '/(?<![ :=]) {2,}(?![ :=])/';
 
+/** `VC:2f31 SV:2.1  SN:12-0117` */
+const BEFORE_SHORT_NAME = '/\\s+(?=[A-Z]{2,4}:\\S)/';
+
 /** Several pairs per line, each in one cell (`User: A, Test: 3`) or in two (`User:` `A` `Test:` `3`). */
 function pairsInCells(delimiter: string | undefined): Candidate[] {
   const delimiters = new Set([
@@ -319,6 +327,7 @@ function pairsInCells(delimiter: string | undefined): Candidate[] {
     'spaces',
     'tab',
     GAPS,
+    BEFORE_SHORT_NAME,
   ]);
   const signs = [':', `/${SURE_COLON}\\s*/`, '='];
   const beforeName = [',', ';', '/', '|'].flatMap((sign) =>

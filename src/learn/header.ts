@@ -43,7 +43,7 @@ export function findHeader(lines: readonly Line[], body: Body, top: number): Hea
   const stacked = findStackedHeader(lines, body, top);
   if (stacked) return stacked;
   const [nearest, ...others] = namesAbove(lines, body, top);
-  if (nearest === undefined) return findDistantHeader(lines, body, top);
+  if (nearest === undefined) return findCountedHeader(lines, body, top) ?? findDistantHeader(lines, body, top);
   const split = others[0] === undefined ? findSplitHeader(lines, nearest, body, top) : undefined;
   if (split) return split;
   const hasUnits = others[0] !== undefined && isUnitRow(lines[nearest]);
@@ -57,6 +57,16 @@ export function findHeader(lines: readonly Line[], body: Body, top: number): Hea
     properties: [],
   };
 }
+
+/** Names of the first columns only, above rows that are counted: `No.,Result,,,`. */
+function findCountedHeader(lines: readonly Line[], body: Body, top: number): Header | undefined {
+  const line = body.from > top ? lines[body.from - 1] : undefined;
+  if (!line || body.kinds[0] !== 'number' || line.cells.length !== body.kinds.length) return undefined;
+  if (!isNames(line, 0, 0) || !COUNT.test(line.cells[0] ?? '')) return undefined;
+  return { from: body.from - 1, rows: 1, units: unitsOf(line, body), names: [line], skip: [], properties: [] };
+}
+
+const COUNT = /^(?:(?:no|nr|n°|row|line|index)\.?(?: ?#)?|#)$/i;
 
 /**
  * Names, a second line that continues some of them, units. In lines split at spaces, the continuations

@@ -284,6 +284,7 @@ function isTable(lines: readonly Line[], body: Body, header: Header, region: Ran
   // `name 0 = Pressure`
   const hasSigns = (n: number) => lines.slice(body.from, body.to).every(({ cells }) => /^[:=]$/.test(cells[n] ?? ''));
   if (body.kinds.some((_, n) => hasSigns(n))) return false;
+  if (lines.slice(body.from, body.to).every((line) => isBlank(line) || areMarkedPairs(line))) return false;
   if (rows < 3 && !areClearRows(lines, body, header, region)) return false;
   if (columns < 2) return columns === 1 && hasNumbers && rows >= 10;
   if (header.rows === 0) {
@@ -294,11 +295,22 @@ function isTable(lines: readonly Line[], body: Body, header: Header, region: Ran
   if (isListOfFacts(lines, body, header)) return false;
   if (columns >= 3) return rows >= (hasNumbers ? 1 : 3);
   if (body.kinds[0] !== 'text') return true;
+  // `Event;Time` above events and their times.
+  if (body.kinds[1] === 'date' && header.from < body.from && DATE_NAME.test(header.names[0]?.cells[1] ?? ''))
+    return true;
   // Headers have units in brackets, facts do not.
   if (/[([][^)\]]+[)\]]$/.test(lines[header.from]?.cells.at(-1)?.trim() ?? '')) return true;
   const filled = lines.slice(region.from, region.to).filter((line) => !isBlank(line)).length;
   return rows >= 3 && lines.slice(region.from, header.from).every(isBlank) && rows * 5 > filled * 3;
 }
+
+const DATE_NAME = /^(?:date|time|timestamp|datum|zeit|uhrzeit|heure|fecha|hora)(?:[ _/&]*(?:date|time|zeit))?$/i;
+
+/** `Lamp:` `D2` `Gain =` `4` */
+const areMarkedPairs = (line: Line): boolean => {
+  const filled = filledCells(line);
+  return filled.every((cell, n) => /[\p{L})][ ]?[:=]$/u.test(cell) === (n % 2 === 0 && filled.length > 1));
+};
 
 const countRows = (lines: readonly Line[], { from, to }: Range): number =>
   lines.slice(from, to).filter((line) => !isBlank(line)).length;

@@ -222,3 +222,54 @@ test('a table with a line of units is not a sheet with a column for each sample'
   const text = 'Peak,RT,Area,Height\nno.,min,counts,mV\nA,1.2,33,4\nB,2.2,31,5\nC,3.2,30,6\n';
   expect(columns(await read(text)).slice(1)).toEqual(['RT [min]', 'Area [counts]', 'Height [mV]']);
 });
+
+describe('a line of names is no fact', () => {
+  test('if it repeats the header of a table', async () => {
+    const part = 'Line#,Compound,RT [min],Area\n3,A,12.8,14276.0\n4,B,12.9,13065.8\n';
+    const record = await read(`Operator,Ada\nSite,Lab 3\n\n${part}${part}${part}`);
+    expect(meta(record)).toEqual({ Operator: 'Ada', Site: 'Lab 3' });
+    expect(rows(record)).toHaveLength(6);
+  });
+
+  test('if it names events and their times', async () => {
+    const record = await read('Run log\nEvent,Time\nStarted,2020-06-29 10:05:44\nPlate in,2020-06-29 10:05:58\n');
+    expect(Object.keys(meta(record))).not.toContain('Event');
+    expect(rows(record).map(({ Event }) => Event)).toEqual(['Started', 'Plate in']);
+  });
+
+  test('if it names only the first columns of counted rows', async () => {
+    const text = 'No.,Result,,,\n1,ok,12.1,5.1,9\n2,ok,12.2,5.0,9\n3,bad,12.4,5.2,8\n4,ok,12.2,5.1,9\n';
+    const record = await read(`Operator,Ada\nSite,Lab 3\n${text}`);
+    expect(meta(record)).toEqual({ Operator: 'Ada', Site: 'Lab 3' });
+    expect(rows(record)).toHaveLength(4);
+  });
+});
+
+describe('facts', () => {
+  test('behind an empty cell are no table', async () => {
+    const names = ',Sample:,Cement\n,Operator:,hz\n,Site:,IFB\n,File:,C-M.SMP\n';
+    const dates = ',Start:,2012-10-02,,Weight:,2.184 g\n,Next:,2012-10-03,,Type:,Blank\n,End:,2012-10-15,,Neg:,No\n';
+    const record = await read(`${names}\n${dates}\n${TABLE}`);
+    expect(meta(record)).toMatchObject({ Sample: 'Cement', Operator: 'hz', Weight: 2.184, Type: 'Blank', Neg: 'No' });
+    expect(record.tables).toHaveLength(1);
+  });
+
+  test('are not cut from a sentence at its first comma', async () => {
+    const text = 'Comment(Start):\n steel coupon, 3.5% NaCl, 24 h\nInstrument: 1260\nSweep: log\nArea: 1.5\n';
+    expect(Object.keys(meta(await read(text + TABLE))).join()).not.toContain('coupon');
+  });
+
+  test('with short names stand side by side', async () => {
+    const record = await read(`VC:2f31bd SV:2.1.3   SN:12-0117\n${TABLE}`);
+    expect(meta(record)).toEqual({ VC: '2f31bd', SV: '2.1.3', SN: '12-0117' });
+  });
+
+  test('of one quoted cell are several values', async () => {
+    const text = '"Type=Results 3"\n"Gain=620\t570"\n"Focus=0"\n"Creator=Pro 4"\n';
+    expect(meta(await read(text + TABLE.replaceAll(',', '\t')))).toMatchObject({
+      Gain: 620,
+      'Gain (2)': 570,
+      Focus: 0,
+    });
+  });
+});

@@ -111,6 +111,14 @@ describe('`meta`', () => {
     expect(meta(typed)).toEqual({ TAG: 'EIS', DATE: '4/23/2018' });
   });
 
+  test('`separator: cell` reads a unit in the last cell, and cells with ` = `', async () => {
+    const text = 'Wavelength,,600,nm\nModel: Power Law,k (cP) = 8401,n = 0.741\nMode;,scan\nA,1,V,2\n';
+    const record = await read(text, { delimiter: ',', meta: { separator: 'cell' } });
+    expect(meta(record)).toEqual({ Wavelength: 600, Model: 'Power Law', k: 8401, n: 0.741, Mode: 'scan', A: 1, V: 2 });
+    expect(record.meta.get('Wavelength')?.unit).toBe('nm');
+    expect(record.meta.get('k')?.unit).toBe('cP');
+  });
+
   test('`separator: cell` alternates names and values', async () => {
     const text = '# of variables,1,,Sweep points,:,601,lonely\n';
     expect(meta(await read(text, { delimiter: ',', meta: { separator: 'cell' } }))).toEqual({

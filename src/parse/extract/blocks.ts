@@ -26,8 +26,11 @@ export interface BlockSink {
   gap?(line: Line): void;
 }
 
-/** `claimed`: a header or row, which `meta` does not read. `marker`: it only says where the table or a block is. */
-export type LineUse = 'claimed' | 'marker' | 'skipped' | 'skipped above' | undefined;
+/**
+ * `claimed`: a header or row, which `meta` does not read. `repeated`: the header again, which says nothing new. `marker`:
+ * it only says where the table or a block is.
+ */
+export type LineUse = 'claimed' | 'repeated' | 'marker' | 'skipped' | 'skipped above' | undefined;
 
 type State = 'before' | 'between' | 'header' | 'names' | 'units' | 'rows' | 'ended';
 
@@ -265,7 +268,7 @@ function takeRow(finder: TableFinder, line: Line): LineUse {
     return undefined;
   }
   const isRepeatedHeader = finder.head?.header.some(({ text }) => text === line.text);
-  if (isRepeatedHeader) return 'marker';
+  if (isRepeatedHeader) return 'repeated';
   if (!match.isRow(line)) return match.isSkipped(line) ? 'skipped' : undefined;
   finder.hasContent = true;
   finder.markers = [];

@@ -212,7 +212,7 @@ export function cleanName(written: string): string {
   return name.slice(0, end).trim();
 }
 
-const TRAILING = new Set([' ', '\t', '\u00a0', ':', '=', '?']);
+const TRAILING = new Set([' ', '\t', '\u00a0', ':', '=', '?', ';']);
 
 /** Adds ` (2)` to a name that is used again. */
 export function createUniqueNames(): (name: string) => string {

@@ -299,7 +299,8 @@ function createNextLineReader(): PairReader {
 function alternatingCells(line: Line): Pair[] {
   const pairs: Pair[] = [];
   let open: string | undefined;
-  for (const cell of line.cells) {
+  const end = line.cells.findLastIndex((cell) => cell !== '');
+  for (const [n, cell] of line.cells.entries()) {
     if (cell === '' || cell === ':' || cell === '=' || cell === '|') continue;
     // A name and its value directly after a name: the first has no value.
     const both = open === undefined || /[:=]$/.test(open) ? nameAndValue(cell) : undefined;
@@ -309,7 +310,11 @@ function alternatingCells(line: Line): Pair[] {
       open = undefined;
       continue;
     }
-    if (open === undefined) open = cell;
+    const last = pairs.at(-1);
+    // A name in the last cell would have no value.
+    const unit = open === undefined && n === end && isNumeric(last?.text) ? bareUnit(cell) : undefined;
+    if (last && unit !== undefined && isUnit(unit)) pairs[pairs.length - 1] = { ...last, unit };
+    else if (open === undefined) open = cell;
     else {
       // A name directly after a name: the first has no value.
       const isName = /[:=]$/.test(cell) && /[:=]$/.test(open);
@@ -320,9 +325,10 @@ function alternatingCells(line: Line): Pair[] {
   return pairs;
 }
 
-/** A colon counts only between a word and a blank: `10:15` is a value. */
+/** A colon counts only between a word and a blank: `10:15` is a value. So does ` = `. */
 function nameAndValue(cell: string): { name: string; text: string } | undefined {
-  const at = cell.indexOf(':');
+  const [colon, equals] = [cell.indexOf(':'), cell.indexOf(' = ')];
+  const at = colon < 0 && equals > 0 ? equals + 1 : colon;
   if (at < 0 || !/^\s+\S/.test(cell.slice(at + 1))) return undefined;
   const name = cell.slice(0, at);
   return /\p{L}/u.test(name) ? { name, text: cell.slice(at + 1).trim() } : undefined;
@@ -370,6 +376,9 @@ const isNumeric = (text: string | undefined): boolean => /^[-+]?\d[\d.,' ]*(?:[e
 function splitPair(text: string, split: Split, finder: Finder, line: Line): Pair[] {
   const parts = split.once(text);
   if (!parts) return [];
+  // Several values in one quoted cell: `"Gain=620<tab>570"`.
+  if (line.cells.length === 1 && line.text.startsWith('"') && parts[1].includes('\t'))
+    return eachValue(parts[0], parts[1].split('\t'), line);
   if (finder.value === 'each') return eachValue(parts[0], split.all(text).slice(1), line);
   return [createPair(parts[0], parts[1], finder.value || finder.unit ? split.all(text) : [], finder, line)];
 }

@@ -80,7 +80,7 @@ async function scanWith(dates: DateOptions, file: OpenFile, source: FileSource) 
       for (const { finder } of tables) use = strongerUse(use, offerTableLine(finder, line));
       const isClaimed = use === 'claimed';
       if (isClaimed) for (const table of tables) noteClaimed(table, line);
-      let isTaken = use === 'skipped';
+      let isTaken = use === 'skipped' || use === 'repeated';
       for (const finder of byPrecedence) {
         const read = offerLine(finder, line, isClaimed || (isTaken && finder.options.separator !== undefined));
         if (read.length === 0) continue;
@@ -90,7 +90,7 @@ async function scanWith(dates: DateOptions, file: OpenFile, source: FileSource) 
       if (isClaimed) {
         context.unread.usedSheets.add(line.sheet ?? 0);
         context.unread.tableLines++;
-      } else if (!contents && use !== 'marker')
+      } else if (!contents && use !== 'marker' && use !== 'repeated')
         judgeLine(context.unread, line, texts, use?.startsWith('skipped') ?? false);
     }
     if (slice.isOver()) await slice.renew();
