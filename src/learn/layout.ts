@@ -309,7 +309,7 @@ const DATE_NAME = /^(?:date|time|timestamp|datum|zeit|uhrzeit|heure|fecha|hora)(
 /** `Lamp:` `D2` `Gain =` `4` */
 const areMarkedPairs = (line: Line): boolean => {
   const filled = filledCells(line);
-  return filled.every((cell, n) => /[\p{L})][ ]?[:=]$/u.test(cell) === (n % 2 === 0 && filled.length > 1));
+  return filled.length > 1 && filled.every((cell, n) => /[\p{L})] ?[:=]$/u.test(cell) === (n % 2 === 0));
 };
 
 const countRows = (lines: readonly Line[], { from, to }: Range): number =>

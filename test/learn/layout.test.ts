@@ -350,3 +350,8 @@ test('the columns of rows are counted once, because wide rows are compared with 
   for (let line = 0; line < 3; line++) expect(countColumns({ from: 0, to: line, kinds })).toBe(2);
   expect(counting).toHaveBeenCalledTimes(1);
 });
+
+test('values one below the other, each with an empty cell beside it, are a table', async () => {
+  const record = await read(`# counts\n${Array.from({ length: 12 }, (_, n) => `${n * 3}\t\n`).join('')}`);
+  expect(record.tables.map(({ count }) => count)).toEqual([12]);
+});
