@@ -8,7 +8,7 @@ import type { Postgres } from './database.js';
 
 /**
  * Raw files and plots travel through the database, so that the deliverer needs no access to the folders of the other
- * machines. They stay there until the notebook has them: whoever leads can read them.
+ * machines. They stay there until the notebook has them: the leader can read them.
  */
 const CHUNK_BYTES = 1024 * 1024;
 

@@ -231,7 +231,7 @@ async function addRun(
   });
 }
 
-/** Another member sees the same file at the same path, on a share: whoever sees its next version first hands it over. */
+/** Another member sees the same file at the same path, on a share: the one that sees its next version first hands it over. */
 function shareVersions(
   match: Extract<Match, { kind: 'known' }>,
   { file }: SentRun,

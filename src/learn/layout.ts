@@ -284,7 +284,8 @@ function isTable(lines: readonly Line[], body: Body, header: Header, region: Ran
   // `name 0 = Pressure`
   const hasSigns = (n: number) => lines.slice(body.from, body.to).every(({ cells }) => /^[:=]$/.test(cells[n] ?? ''));
   if (body.kinds.some((_, n) => hasSigns(n))) return false;
-  if (lines.slice(body.from, body.to).every((line) => isBlank(line) || areMarkedPairs(line))) return false;
+  const written = lines.slice(body.from, body.to).map(filledCells);
+  if (written.every(areMarkedPairs) && written.some((cells) => cells.length > 1)) return false;
   if (rows < 3 && !areClearRows(lines, body, header, region)) return false;
   if (columns < 2) return columns === 1 && hasNumbers && rows >= 10;
   if (header.rows === 0) {
@@ -306,11 +307,9 @@ function isTable(lines: readonly Line[], body: Body, header: Header, region: Ran
 
 const DATE_NAME = /^(?:date|time|timestamp|datum|zeit|uhrzeit|heure|fecha|hora)(?:[ _/&]*(?:date|time|zeit))?$/i;
 
-/** `Lamp:` `D2` `Gain =` `4` */
-const areMarkedPairs = (line: Line): boolean => {
-  const filled = filledCells(line);
-  return filled.length > 1 && filled.every((cell, n) => /[\p{L})] ?[:=]$/u.test(cell) === (n % 2 === 0));
-};
+/** `Lamp:` `D2` `Gain =` `4`, or a value alone. */
+const areMarkedPairs = (filled: readonly string[]): boolean =>
+  filled.every((cell, n) => /[\p{L})] ?[:=]$/u.test(cell) === (n % 2 === 0 && filled.length > 1));
 
 const countRows = (lines: readonly Line[], { from, to }: Range): number =>
   lines.slice(from, to).filter((line) => !isBlank(line)).length;

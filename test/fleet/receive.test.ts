@@ -114,7 +114,7 @@ describe.skipIf(noPostgres)('operations of members', () => {
     expect(fleet.failures()).toMatchObject([{ number: 2 }]);
   });
 
-  test('a file on a share that two members revise stays one run, whoever sees the next version first', async () => {
+  test('a file on a share that two members revise stays one run, in either order of arrival', async () => {
     const fleet = await newFleet();
     const [one, two] = [await fleet.member('pc1'), await fleet.member('pc2')];
     const version = (content: string, last?: string): NewRun =>

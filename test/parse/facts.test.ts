@@ -61,7 +61,7 @@ describe('`meta`', () => {
     expect(meta(await read('Section,,\nForce,3,mg\n', mapping))).toEqual({ Section: null, Force: 3 });
   });
 
-  test('a value that spreadsheets are told to show as text', async () => {
+  test('a value in the form that spreadsheets show as text', async () => {
     expect(meta(await read('Serial: ="1050242"\n', { meta: { separator: ':' } }))).toEqual({ Serial: 1050242 });
   });
 

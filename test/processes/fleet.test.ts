@@ -24,7 +24,7 @@ async function filed(fleet: FleetSite, count: number, withinMs = 60_000): Promis
 }
 
 describe.skipIf(noPostgres)('a fleet', () => {
-  test('two watchers and a deliverer file each of 13 runs once, whoever saw it', async () => {
+  test('two watchers and a deliverer file each of 13 runs once, even those that both saw', async () => {
     const fleet = await makeFleet();
     const [one, two, deliverer] = [
       fleet.member('pc1', { role: 'watch' }),
