@@ -1,7 +1,9 @@
 import { expect } from 'vitest';
+import type { Dialect } from '../../src/model.js';
 import { allFiled, dropAll, type Scene } from '../daemon/scene.js';
 import { type DaemonProcess, makeSite, startDaemon } from '../support/daemon-process.js';
 import { type Ended, labfeed } from '../support/labfeed.js';
+import { until } from '../support/until.js';
 
 /** The mapping for the balance: a title, and one comment for all readings or one for each. */
 export interface Reading {
@@ -30,11 +32,14 @@ export function readAs({ site, sandbox }: Scene, { title, readings, tags = '[bal
 }
 
 /** This many runs, filed with the old mapping. */
-export async function fileBefore(scene: Scene, runs: number): Promise<void> {
+export async function fileBefore(scene: Scene, runs: number, dialect: Dialect = 'v2'): Promise<void> {
   readAs(scene, BEFORE);
   dropAll(scene, runs);
   const daemon = startDaemon(scene.site.config);
   await allFiled(daemon, runs);
+  // Attached after the run is filed, where the notebook takes files.
+  const areAttached = () => scene.sandbox.control.experiments().every(({ uploads }) => uploads.length > 0);
+  if (dialect === 'elabftw') await until('the raw files are attached', areAttached, 60_000);
   expect(await daemon.stop()).toBe(0);
 }
 
