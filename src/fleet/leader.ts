@@ -14,7 +14,7 @@ import type { Notebook } from '../notebook/client.js';
 import type { Observer } from '../pipeline.js';
 import { attachFromDatabase, sweepContents } from './contents.js';
 import type { Postgres } from './database.js';
-import type { Lease } from './lease.js';
+import { LEASE_MS, type Lease } from './lease.js';
 import { receive, retrySetAside } from './receive.js';
 import { type SessionKey, takeSessionKey } from './session-keys.js';
 import { lead, type WorkingCopy } from './working-copy.js';
@@ -55,6 +55,8 @@ export function startLeading(deps: LeaderDeps) {
   const instruments: string[] = [];
   let delivery: ReturnType<typeof openDelivery> | undefined;
   let session: SessionKey | undefined;
+  let attempt = 0;
+  const deleted = new Set<number>();
 
   function listInstruments(): void {
     const known = journal.store.db.values<string>`SELECT DISTINCT instrument FROM tallies ORDER BY instrument`;
@@ -94,10 +96,16 @@ export function startLeading(deps: LeaderDeps) {
   async function startDelivery(): Promise<void> {
     const configured = holdKey(() => readKey(config.notebook.key, config.placeOf(['notebook', 'key'])), conceal);
     const { url } = config.notebook;
-    session ??= await withNotebook(config, configured, (api) => takeSessionKey(api, id, url, lease, log));
+    attempt += 1;
+    session ??= await withNotebook(config, configured, (api) =>
+      takeSessionKey(api, id, url, lease, log, { deleted, attempt }),
+    );
     if (session.key !== undefined) conceal(session.key);
     const { dialect } = await journal.outbox.server(url).facts();
     if (!session.isFence) await clock.sleep(graceMs(config, dialect), stopping.signal);
+    if (stopping.signal.aborted) return;
+    // Only now: until the wait is over, a successor has to stop the leader before this one, too.
+    await lease.recordSender(url, session.id);
     if (stopping.signal.aborted) return;
     listInstruments();
     const key = session.key === undefined ? configured : sessionKey(session.key, deps);
@@ -176,8 +184,9 @@ const sessionKey = (key: string, { over }: LeaderDeps): Key => ({
   refresh: () => over('the notebook has rejected the session key'),
 });
 
+/** At least that of the lease: if the clock of the database is set, a lease can end while its holder relies on it. */
 const graceMs = ({ notebook: { timeout } }: UsableConfig, dialect: string | undefined): number =>
-  dialect === 'v2' ? 2 * timeout : Math.max(2 * timeout, 130_000);
+  Math.max(2 * timeout, dialect === 'v2' ? LEASE_MS : 130_000);
 
 /** The files of runs are on other machines, so nothing is known about them here. */
 const ELSEWHERE: SourceProbe = {

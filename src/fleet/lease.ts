@@ -1,15 +1,16 @@
 import { type Clock, every, type Loop } from '../clock.js';
 import { explain } from '../errors.js';
 import type { Log } from '../log.js';
-import type { Postgres } from './database.js';
+import { FencedError, type Postgres } from './database.js';
 
 /** How long a leader leads without renewing its lease, by the clock of the database, and how often it does. */
-const LEASE_MS = 15_000;
+export const LEASE_MS = 15_000;
 const RENEW_MS = 5000;
 
 /** Before the lease ends by the clock of the database, the leader stops by its own: what it sends takes time, too. */
 const MARGIN_MS = 3000;
 
+/** The member that sent last. One that led but has not begun to send is none: it may not have stopped those before it. */
 interface Predecessor {
   /** Whether it was this member: that process has ended, since the journal of a member is locked. */
   readonly isSelf: boolean;
@@ -22,12 +23,12 @@ export interface Lease {
   readonly epoch: number;
   /** The last shipment before it began. */
   readonly seq: number;
-  /** The leader before this one, unless it gave the lease back. */
+  /** Undefined: nobody has sent yet, or the last one gave the lease back. */
   readonly predecessor: Predecessor | undefined;
   /** Whether it is certain that no other member delivers. */
   isHeld(): boolean;
-  /** Recorded before the key is used, so that a successor can delete it. */
-  recordKey(notebook: string, sessionKey: number | undefined): Promise<void>;
+  /** This member sends from now on. Recorded before the key is used, so that a successor can delete it. */
+  recordSender(notebook: string, sessionKey: number | undefined): Promise<void>;
   /** Stops renewing it. `isOver`: nothing is in flight, so that a successor need not wait. */
   release(isOver: boolean): Promise<void>;
 }
@@ -35,7 +36,7 @@ export interface Lease {
 interface Row {
   readonly epoch: number;
   readonly seq: number;
-  readonly leader: number | null;
+  readonly sender: number | null;
   readonly notebook: string | null;
   readonly session_key: number | null;
 }
@@ -51,11 +52,11 @@ export async function takeLease(
     `WITH before AS (SELECT * FROM labfeed.fleet FOR UPDATE)
        UPDATE labfeed.fleet SET epoch = before.epoch + 1, leader = $1, until = clock_timestamp() + $2 * interval '1 ms'
        FROM before WHERE before.until < clock_timestamp() OR before.leader = $1
-       RETURNING fleet.epoch, fleet.seq, before.leader, before.notebook, before.session_key`,
+       RETURNING fleet.epoch, fleet.seq, before.sender, before.notebook, before.session_key`,
     [member, LEASE_MS],
   );
   if (!taken) return undefined;
-  const { epoch, seq, leader, notebook, session_key: sessionKey } = taken;
+  const { epoch, seq, sender, notebook, session_key: sessionKey } = taken;
   let isLost = false;
 
   async function renew(): Promise<void> {
@@ -83,19 +84,26 @@ export async function takeLease(
     epoch,
     seq,
     predecessor:
-      leader === null
+      sender === null
         ? undefined
-        : { isSelf: leader === member, notebook: notebook ?? undefined, sessionKey: sessionKey ?? undefined },
+        : { isSelf: sender === member, notebook: notebook ?? undefined, sessionKey: sessionKey ?? undefined },
     isHeld: () => !isLost && clock.monotonic() - renewedAt < LEASE_MS - MARGIN_MS,
-    recordKey: async (url, key) =>
-      void (await postgres.run('UPDATE labfeed.fleet SET notebook = $2, session_key = $3 WHERE epoch = $1', [
-        ...[epoch, url, key ?? null],
-      ])),
+    async recordSender(url, key) {
+      const recorded = await postgres.run(
+        'UPDATE labfeed.fleet SET sender = $2, notebook = $3, session_key = $4 WHERE epoch = $1',
+        [epoch, member, url, key ?? null],
+      );
+      if (recorded === 0) throw new FencedError('another member of the fleet delivers now');
+    },
     async release(isOver) {
       await loop.stop();
-      const leaves = isOver ? ', leader = NULL, session_key = NULL' : '';
+      // One that has not begun to send leaves the sender before it to its successor.
+      const leaves = `, leader = NULL, sender = nullif(sender, $2),
+        session_key = CASE WHEN sender = $2 THEN NULL ELSE session_key END`;
       await postgres
-        .run(`UPDATE labfeed.fleet SET until = '-infinity'${leaves} WHERE epoch = $1`, [epoch])
+        .run(`UPDATE labfeed.fleet SET until = '-infinity'${isOver ? leaves : ''} WHERE epoch = $1`, [
+          ...(isOver ? [epoch, member] : [epoch]),
+        ])
         .then(() => postgres.run("SELECT pg_notify('labfeed', 'lease')"))
         .catch(() => undefined);
     },

@@ -238,4 +238,9 @@ export const FLEET_STEPS: readonly string[] = [
     RETURN p_seq;
   END $$;
   `,
+  `
+  -- The member that sent last. A leader is not, until it has made sure that the one before cannot send any more.
+  ALTER TABLE labfeed.fleet ADD COLUMN sender bigint;
+  UPDATE labfeed.fleet SET sender = leader;
+  `,
 ];

@@ -164,10 +164,19 @@ describe.skipIf(noPostgres)('with PostgreSQL', () => {
     await first?.release(true);
     const second = await takeLease(postgres, 2, { ...options, lost });
     expect(second).toMatchObject({ epoch: (first?.epoch ?? 0) + 1, predecessor: undefined });
+    await second?.recordSender('https://eln', 7);
     await second?.release(false);
+    // One that never sent does not hide who did.
     const third = await takeLease(postgres, 1, { ...options, lost });
-    expect(third?.predecessor).toMatchObject({ isSelf: false });
     await third?.release(true);
+    const fourth = await takeLease(postgres, 3, { ...options, lost });
+    expect(fourth?.predecessor).toEqual({ isSelf: false, notebook: 'https://eln', sessionKey: 7 });
+    await expect(third?.recordSender('https://eln', 8)).rejects.toThrow('another member of the fleet delivers now');
+    await fourth?.recordSender('https://eln', 9);
+    await fourth?.release(true);
+    const fifth = await takeLease(postgres, 1, { ...options, lost });
+    expect(fifth?.predecessor).toBeUndefined();
+    await fifth?.release(true);
   });
 
   test('a copy that was leading when its process ended is loaded again', async () => {
