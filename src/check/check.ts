@@ -9,7 +9,7 @@ import { type Instrument, type LoadedConfig, missingInstruments, type UsableConf
 import { readKey, readToken } from '../config/secrets.js';
 import { isLoopback } from '../config/settings.js';
 import { keyOf, openNotebook } from '../connection.js';
-import { Directory, type ListNamed } from '../deliver/directory.js';
+import { Directory, type ListNamed } from '../deliver/context.js';
 import { ConfigError, EXIT, formatPlace, LabfeedError, NotebookError, type Problem } from '../errors.js';
 import { inspectJournal } from '../journal/maintenance.js';
 import { canWrite, findRecord } from '../keys/rotate.js';

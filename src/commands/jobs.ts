@@ -22,10 +22,9 @@ import {
   versionLines,
   withoutPath,
 } from '../text.js';
-import { htmlToText } from './html-text.js';
 import { type JsonOption, parseNumber, requireInstrument, runningLive, withJson, withReader } from './options.js';
 import { attentionLine, backlogAttention } from './status.js';
-import { type Column, formatTable, terminalWidth } from './terminal.js';
+import { type Column, formatTable, htmlToText, terminalWidth } from './terminal.js';
 
 interface JobsOptions extends JsonOption {
   readonly state?: RunState;

@@ -21,8 +21,8 @@ import { openRun } from '../mapping/sample.js';
 import { runGoldenTests, type TestResult } from '../mapping/tests.js';
 import type { Table } from '../model.js';
 import { formatBytes, indent, plural, terminalLine, terminalText } from '../text.js';
-import { htmlToText } from './html-text.js';
 import { configFrom, type JsonOption, unknownInstrument, withJson } from './options.js';
+import { htmlToText } from './terminal.js';
 
 interface TryOptions extends JsonOption {
   readonly test?: boolean;

@@ -1,8 +1,7 @@
 import { NotebookError } from '../errors.js';
 import type { ExtraField, Extras } from '../model.js';
 import type { OpenRun } from '../outbox.js';
-import type { ExperimentExtras, ExperimentRecord, Filing } from './context.js';
-import type { Named } from './directory.js';
+import type { ExperimentExtras, ExperimentRecord, Filing, Named } from './context.js';
 import { sendEdit } from './failures.js';
 
 /** eLabFTW's numbers. */

@@ -4,8 +4,8 @@ import { originIn } from '../markers.js';
 import type { Dialect, Draft } from '../model.js';
 import type { OpenRun, StoredParts } from '../outbox.js';
 import { decodeEntities } from '../text.js';
+import { describeDifference, readableText } from './comments.js';
 import { type ExperimentRecord, type Filing, gracePeriodMs, NotYetError } from './context.js';
-import { describeDifference, readableText } from './differences.js';
 import { editedFields } from './extras.js';
 import { sendEdit } from './failures.js';
 

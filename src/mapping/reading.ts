@@ -91,7 +91,7 @@ export async function drawPicture(
     if (!isPlot(plot)) return { at: plotAt, reason: plot.reason, isFailed: false };
     const description = describePlot(plot);
     const { drawSvg, textsOf } = await import('../plot/draw.js');
-    const { toPng } = await import('../plot/png.js');
+    const { toPng } = await import('../plot/svg.js');
     const svg = drawSvg(plot, description);
     const png = await toPng(svg);
     const sha256 = createHash('sha256').update(png).digest('hex');

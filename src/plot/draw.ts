@@ -24,6 +24,7 @@ import {
   SOFT,
   shorten,
   textAt,
+  toPng,
   VIRIDIS,
   WIDTH,
   widthOf,
@@ -43,7 +44,6 @@ export const textsOf = (svg: string): string =>
 export async function drawPlot(plot: Plot, description: string, format: 'svg' | 'png'): Promise<string | Uint8Array> {
   const svg = drawSvg(plot, description);
   if (format === 'svg') return svg;
-  const { toPng } = await import('./png.js');
   return toPng(svg);
 }
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
+import { compareRuns } from '../../src/audit/command.js';
 import { type AuditDeps, emptyResult } from '../../src/audit/report.js';
-import { compareRuns } from '../../src/audit/runs.js';
 import type { CommentRecord } from '../../src/deliver/context.js';
 import { storedDifferently } from '../../src/deliver/revise.js';
 import { NotebookError } from '../../src/errors.js';

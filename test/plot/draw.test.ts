@@ -167,7 +167,7 @@ test('a PNG has half again as many pixels, and has the text in its own font', as
   if (typeof png === 'string') throw new Error('not a PNG');
   expect([...png.subarray(0, 8)]).toEqual([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
   expect(coloursOf(png)).toMatchObject({ width: 1200, height: 675, isWhole: true });
-  const { toPng } = await import('../../src/plot/png.js');
+  const { toPng } = await import('../../src/plot/svg.js');
   const without = await toPng(drawSvg(plot, '').replaceAll(/<text.*?<\/text>/g, ''));
   const blank = await toPng('<svg xmlns="http://www.w3.org/2000/svg" width="800" height="450"/>');
   // Text and line each add to the compressed size.

@@ -5,8 +5,17 @@ import { Refusal, readBody, type SandboxRequest } from '../http.js';
 import { createKey, deleteKey, fullName, listKeys, type Store, USERS, useKey } from '../store.js';
 import { experiments } from './experiments.js';
 import { PARTS } from './parts.js';
-import { type Call, loadExperiment, type Resource, type SentFile, single, TEAM } from './records.js';
-import { listTemplates, searchItems, TEAM_LISTS } from './team.js';
+import {
+  type Call,
+  listTemplates,
+  loadExperiment,
+  type Resource,
+  type SentFile,
+  searchItems,
+  single,
+  TEAM,
+  TEAM_LISTS,
+} from './records.js';
 import {
   cleanTitle,
   improper,

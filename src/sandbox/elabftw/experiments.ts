@@ -18,9 +18,16 @@ import {
   USERS,
   userOf,
 } from '../store.js';
-import { type Call, experimentOf, fullRecord, loadExperiment, type Resource, refuseUnwritable } from './records.js';
+import {
+  type Call,
+  experimentOf,
+  fullRecord,
+  loadExperiment,
+  type Resource,
+  refuseUnwritable,
+  templateOf,
+} from './records.js';
 import { search } from './search.js';
-import { templateOf } from './team.js';
 import {
   checkBase,
   checkDate,

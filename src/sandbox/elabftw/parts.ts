@@ -26,6 +26,7 @@ import {
   experimentOf,
   extensionOf,
   fullRecord,
+  isItem,
   loadExperiment,
   type Resource,
   refuseUnwritable,
@@ -35,7 +36,6 @@ import {
   uploadRecord,
   uploadsOf,
 } from './records.js';
-import { isItem } from './team.js';
 import { checkComment, improper, missing, toText } from './values.js';
 
 const OWNER = USERS.owner.userid;
