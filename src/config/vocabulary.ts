@@ -68,7 +68,11 @@ export const tableSchema = z
       .union(
         [
           z.enum(['inHeader', 'slash', 'nextRow', 'none']),
-          z.strictObject({ column: name().describe('The column with the units.') }),
+          z.strictObject({
+            column: listOf(name(), 'the name of a column, or a list of names').describe(
+              'The columns with the units. A name that occurs several times is that of all of these columns.',
+            ),
+          }),
         ],
         {
           error: 'expected inHeader, slash, nextRow, none, or { column: the column with the units }',

@@ -67,20 +67,25 @@ async function separateByPosition(split: Split, slice: TimeSlice): Promise<Split
       );
       continue;
     }
-    const shifted = isBlanks(table.delimiter ?? delimiter) ? findShifted(table, lines) : undefined;
-    const at = shifted && positionsOf(table, lines);
+    const isSplit = isBlanks(table.delimiter ?? delimiter);
+    const shifted = isSplit ? findShifted(table, lines) : undefined;
+    const at = shifted || (isSplit && isSplitInTwo(table)) ? positionsOf(table, lines, layout.tables) : undefined;
     const format = lineFormat(at && { at }, 'none');
     const own = lines.map((line, n) => (isOutside(n, [table]) ? { ...line, cells: [] } : splitLine(line, format)));
     const [again] = at ? (await findLayout(own, slice)).tables : [];
     if (again?.to === table.to && at) {
       tables.push({ ...again, delimiter: { at } });
       lines = lines.map((line, n) => (isOutside(n, [table]) ? line : (own[n] ?? line)));
-    } else if (table.kind === 'rows' && hasTooManyNames(table)) tables.push(withoutNames(table));
+    } else if (shifted && table.kind === 'rows' && hasTooManyNames(table)) tables.push(withoutNames(table));
     else if (shifted) long ??= shifted;
     else tables.push(table);
   }
   return { delimiter, lines, layout: { ...layout, tables, long } };
 }
+
+/** Names whose second line was left out, because its words could not be assigned to columns. */
+const isSplitInTwo = (table: FoundTable): boolean =>
+  table.kind === 'rows' && table.header.units === 'nextRow' && table.header.skip.length > 0;
 
 /** Parts of names: several words with gaps between them, directly above the names. */
 function hasWordsAbove({ header, from }: FoundRows, lines: readonly Line[]): boolean {
@@ -93,7 +98,7 @@ function hasWordsAbove({ header, from }: FoundRows, lines: readonly Line[]): boo
 function stackNames(table: FoundRows, lines: readonly Line[]): { table: FoundRows; lines: Line[] } | undefined {
   const { header } = table;
   const whole = { ...table, from: table.from - 1 };
-  const at = positionsOf(whole, lines);
+  const at = positionsOf(whole, lines, []);
   if (!at) return undefined;
   const format = lineFormat({ at }, 'none');
   const split = lines.map((line, n) => (isOutside(n, [whole]) ? line : splitLine(line, format)));
@@ -135,8 +140,13 @@ const hasTooManyNames = ({ header, body }: FoundRows): boolean =>
  * The middles of the gaps between columns, from 1, if they separate as many columns as the header names, or as the rows
  * have if names contain blanks. Values of other files may be longer, to the left or to the right.
  */
-function positionsOf(table: FoundTable, lines: readonly Line[]): number[] | undefined {
-  const texts = lines.slice(table.from, table.to).filter((line) => !isBlank(line) && !isRule(line));
+function positionsOf(table: FoundTable, lines: readonly Line[], all: readonly FoundTable[]): number[] | undefined {
+  if (table.kind !== 'rows') return undefined;
+  // Tables with the same names are parts of one.
+  const parts = [table, ...all.filter((other) => other.kind === 'rows' && haveSameNames(other, table))];
+  const texts = parts
+    .flatMap(({ from, to }) => lines.slice(from, to))
+    .filter((line) => !isBlank(line) && !isRule(line));
   if (texts.some(({ text }) => text.includes('\t'))) return undefined;
   const width = Math.max(...texts.map(({ text }) => text.length));
   const isFree = Array.from({ length: width }, (_, n) => texts.every(({ text }) => (text[n] ?? ' ') === ' '));
@@ -147,11 +157,13 @@ function positionsOf(table: FoundTable, lines: readonly Line[]): number[] | unde
     if (n > last + 1) starts.push(Math.ceil((last + 1 + n) / 2) + 1);
     last = n;
   }
-  if (table.kind !== 'rows') return undefined;
   const columns = Math.min(table.body.kinds.length, ...table.header.names.map(({ cells }) => cells.length));
   const named = table.header.names.length === 1 ? (table.header.names[0]?.cells.length ?? 0) : columns;
   return [columns, named].includes(starts.length + 1) ? starts : undefined;
 }
+
+const haveSameNames = (one: FoundRows, other: FoundRows): boolean =>
+  one.header.names[0] !== undefined && one.header.names[0].text === other.header.names[0]?.text;
 
 /** Whether the delimiter found before separates the names of facts from their values. */
 function separatesFacts({ layout: { tables } }: Split, before: Split): boolean {

@@ -88,7 +88,7 @@ function belongsTo({ parts, titles }: Group, next: FoundTable, title: Line | und
   const [first] = parts;
   // Without titles, nothing marks where one part ends and the next begins.
   if (!first || !title || titles[0] === undefined || first.kind !== next.kind) return false;
-  if (first.delimiter !== next.delimiter) return false;
+  if (JSON.stringify(first.delimiter) !== JSON.stringify(next.delimiter)) return false;
   return first.kind === 'plate' || (next.kind === 'rows' && hasSameColumns(first, next));
 }
 
@@ -116,12 +116,15 @@ function describeRows(group: Group<FoundRows>, file: DescribedFile): TableMappin
   const end = describeEnd(last, file.lines);
   const breaks = breaksBetween(group, file.lines);
   const until = breaks.length === 0 ? end : [...new Set([end ?? 'blank', ...breaks])];
+  const hasRules = group.parts.some(({ from, to }) => file.lines.slice(from, to).some(isRule));
+  const skip = [...header.skip.map((line) => skipLine(line, file)), ...(hasRules ? [RULES] : [])];
   const common = {
     ...(header.rows > 1 && { headerRows: header.rows }),
-    ...(header.units === 'inHeader' ? unitColumn(first, file.lines) : { units: header.units }),
+    ...(header.units === 'inHeader' ? unitColumns(first, file.lines) : { units: header.units }),
     ...(until !== undefined && { until }),
     ...unpivotWells(first),
     ...(first.isTransposed && { columns: { quantity: 1 } }),
+    ...(skip.length > 0 && { skip: skip.length === 1 && skip[0] !== undefined ? skip[0] : skip }),
   };
   if (group.parts.length > 1) {
     const titles = group.titles.map((title) => (title ? file.raw(title) : ''));
@@ -129,14 +132,11 @@ function describeRows(group: Group<FoundRows>, file: DescribedFile): TableMappin
     if (every === undefined) return undefined;
     return { every, ...(header.rows === 0 ? { header: 'none' } : locateNames(header.names[0], file)), ...common };
   }
-  const hasRules = file.lines.slice(first.from, last.to).some(isRule);
-  const skip = [...header.skip.map((line) => skipLine(line, file)), ...(hasRules ? [RULES] : [])];
   return {
     ...(header.rows === 0
       ? describeStart(first.isNameless ? first.from : body.from, file)
       : describeHeader(group, file)),
     ...common,
-    ...(skip.length > 0 && { skip: skip.length === 1 && skip[0] !== undefined ? skip[0] : skip }),
   };
 }
 
@@ -219,19 +219,20 @@ const MAX_SHAPE = 60;
 /** More rows would add nothing. */
 const MAX_UNIT_ROWS = 200;
 
-/** The first column that is named after units, has nothing else, and stands to the right of a column of numbers. */
-function unitColumn({ header, body }: FoundRows, lines: readonly Line[]): TableMapping {
+/** The columns that are named after units, have nothing else, and stand to the right of a column of numbers. */
+function unitColumns({ header, body }: FoundRows, lines: readonly Line[]): TableMapping {
   const [names, ...others] = header.names;
   if (!names || others.length > 0) return {};
   const rows = lines.slice(body.from, Math.min(body.to, body.from + MAX_UNIT_ROWS));
-  const column = names.cells.find((name, n) => {
-    if (!/(?:^|[ _.])(?:units?|einheit)$/i.test(name) || body.kinds[n - 1] !== 'number') return false;
+  const hasUnits = (n: number) => {
     const units = rows.map(({ cells }) => bareUnit(cells[n])).filter((unit) => unit !== undefined);
-    return units.length > 0 && units.every(isUnit);
-  });
-  return column === undefined || names.cells.indexOf(column) < names.cells.lastIndexOf(column)
-    ? {}
-    : { units: { column } };
+    return body.kinds[n - 1] === 'number' && units.length > 0 && units.every(isUnit);
+  };
+  const columns = [...new Set(names.cells.filter((name) => /(?:^|[ _.])(?:units?|einheit)$/i.test(name)))].filter(
+    (name) => names.cells.every((cell, n) => cell !== name || hasUnits(n)),
+  );
+  const [column, ...further] = columns;
+  return column === undefined ? {} : { units: { column: further.length === 0 ? column : columns } };
 }
 
 const WELL = /^[A-P]\d{1,2}$/;

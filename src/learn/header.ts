@@ -46,6 +46,8 @@ export function findHeader(lines: readonly Line[], body: Body, top: number): Hea
   if (nearest === undefined) return findCountedHeader(lines, body, top) ?? findDistantHeader(lines, body, top);
   const split = others[0] === undefined ? findSplitHeader(lines, nearest, body, top) : undefined;
   if (split) return split;
+  const isForSome = isUnitRow(lines[nearest]) && !isNames(lines[nearest], body.kinds.length, 0.5);
+  if (others[0] === undefined && isForSome) return findDistantHeader(lines, body, top);
   const hasUnits = others[0] !== undefined && isUnitRow(lines[nearest]);
   const names = hasUnits ? others : [nearest, ...others];
   return {
@@ -76,7 +78,11 @@ function findSplitHeader(lines: readonly Line[], units: number, body: Body, top:
   const [names, words] = [lines[units - 2], lines[units - 1]];
   if (!names || !words || units - 2 < top || !isUnitRow(lines[units])) return undefined;
   if (!isNames(names, body.kinds.length, 0.75) || !isNames(words, body.kinds.length, 0)) return undefined;
-  return { from: units - 2, rows: 1, units: 'nextRow', names: [names], skip: [words], properties: [] };
+  const isAligned = words.cells.length === names.cells.length && words.cells.includes('');
+  return {
+    ...{ from: units - 2, units: 'nextRow', properties: [] },
+    ...(isAligned ? { rows: 2, names: [names, words], skip: [] } : { rows: 1, names: [names], skip: [words] }),
+  };
 }
 
 /**
@@ -165,7 +171,8 @@ function namesAbove(lines: readonly Line[], body: Body, top: number): number[] {
     // Blank lines may separate rows, units and names, but not two lines of names.
     if (isBlank(line) && isBelowNames) continue;
     if (found.length === 0 && (areNumericNames(line, body.kinds) || isAxis(line, body, lines))) return [index];
-    if (!isNames(line, width, found.length === 0 ? 0.5 : 0.75)) break;
+    const isNearest = found.length === 0;
+    if (!isNames(line, width, isNearest ? 0.5 : 0.75) && !(isNearest && isNames(line, 0, 0) && areUnits(line))) break;
     if (found.length > 0 && hasFacts(line)) break;
     // Lines of two cells above a header are facts.
     if (found.length > 0 && width < 3 && !isUnitRow(lines[found[0] ?? 0])) break;
@@ -174,7 +181,8 @@ function namesAbove(lines: readonly Line[], body: Body, top: number): number[] {
   return found;
 }
 
-function isNames(line: Line, width: number, share: number): boolean {
+function isNames(line: Line | undefined, width: number, share: number): boolean {
+  if (!line) return false;
   const filled = filledCells(line);
   // A colon separates a name from a value, unless it is behind all names.
   const colons = filled.filter((cell) => cell.endsWith(':')).length;
@@ -190,9 +198,13 @@ const hasFacts = (line: Line): boolean => {
 
 function isUnitRow(line: Line | undefined): boolean {
   const cells = line ? filledCells(line) : [];
-  const units = cells.filter((cell) => /^[[(].*[\])]$/.test(cell) || isUnit(bareUnit(cell) ?? ''));
-  return cells.length > 0 && units.length * 2 > cells.length;
+  return cells.length > 0 && cells.filter(isUnitCell).length * 2 > cells.length;
 }
+
+const isUnitCell = (cell: string): boolean => /^[[(].*[\])]$/.test(cell) || isUnit(bareUnit(cell) ?? '');
+
+/** Units of some columns: nothing else is in the line. */
+const areUnits = (line: Line): boolean => filledCells(line).every(isUnitCell);
 
 function unitsOf(line: Line | undefined, { kinds }: Body): 'slash' | 'inHeader' {
   const names = line?.cells.filter((_, n) => kinds[n] === 'number') ?? [];

@@ -93,7 +93,8 @@ describe('names that are more or fewer than the cells of the rows', () => {
       'Temp',
       'Pressure',
     ]);
-    expect(columns(await read(`Time,Temp,Pressure,\n${DATA}`))).toEqual(['Time', 'Temp', 'Pressure']);
+    for (const above of ['', 'Operator: Ada\nMode: scan\n\n'])
+      expect(columns(await read(`${above}Time,Temp,Pressure,\n${DATA}`))).toEqual(['Time', 'Temp', 'Pressure']);
     expect(columns(await read(`Time,Temp,Pressure\n${DATA.replaceAll('\n', ',\n')}`))).toEqual([
       ...['Time', 'Temp', 'Pressure'],
     ]);
@@ -221,6 +222,57 @@ test('numbers with a blank between thousands are not the names of columns', asyn
 test('a table with a line of units is not a sheet with a column for each sample', async () => {
   const text = 'Peak,RT,Area,Height\nno.,min,counts,mV\nA,1.2,33,4\nB,2.2,31,5\nC,3.2,30,6\n';
   expect(columns(await read(text)).slice(1)).toEqual(['RT [min]', 'Area [counts]', 'Height [mV]']);
+});
+
+describe('units below the names', () => {
+  test('can be those of a few columns', async () => {
+    const text = 'Type\tSample\tT\tSize\tIndex\tCell\n\t\t°C\td.nm\t\t\nZ\tA 1\t25.0\t121.3\t0.1\tglass\n';
+    const names = ['Type', 'Sample', 'T [°C]', 'Size [d.nm]', 'Index', 'Cell'];
+    expect(columns(await read(`${text}Z\tA 2\t25.0\t120.7\t0.2\tglass\n`))).toEqual(names);
+  });
+
+  test('stand below their names in lines split at blanks', async () => {
+    const text = [
+      'Name      Method     Mass      Carbon     Operator',
+      '                     (g)       (%)',
+      '--------------------------------------------------',
+      'Blank     Steel      1.0000    0.00012    RK',
+      'JSS 15    Steel      0.9981    0.3412     RK',
+      'Heat 8    Steel      1.0101    0.1120     RK',
+    ].join('\n');
+    expect(columns(await read(text))).toEqual(['Name', 'Method', 'Mass [g]', 'Carbon [%]', 'Operator']);
+  });
+
+  test('belong to names in two lines, in all sections', async () => {
+    const section = (title: string) => [
+      title,
+      'Pressure   Gas        p/p0     Total      Sample',
+      '           Density             Weight',
+      '(mbar)     (g/cc)              (mg)       (°C)',
+      '------------------------------------------------',
+      '-.7        0.000000   0.00     8.9674     27.03',
+      '19.9       0.000023   0.00     8.9716     20.02',
+      '39.8       0.000046   0.01     8.9722     20.00',
+      '',
+    ];
+    const record = await read([...section('Scan 1'), ...section('Scan 2')].join('\n'));
+    expect(columns(record)).toEqual([
+      ...['section', 'Pressure [mbar]', 'Gas Density [g/cc]', 'p/p0', 'Total Weight [mg]', 'Sample [°C]'],
+    ]);
+    expect(rows(record)).toHaveLength(6);
+    expect(rows(record)[0]).toEqual({
+      ...{ section: 'Scan 1', Pressure: -0.7, 'Gas Density': 0, 'p/p0': 0, 'Total Weight': 8.9674, Sample: 27.03 },
+    });
+  });
+});
+
+test('units can be beside several columns of numbers', async () => {
+  const same = 'Sample;Size;Unit;R1;Unit\nA;1.02;g;45.2;ppm\nB;1.03;g;44.8;ppm\nC;1.01;g;45.9;ppm\n';
+  expect(columns(await read(same))).toEqual(['Sample', 'Size [g]', 'Unit', 'R1 [ppm]', 'Unit (2)']);
+  const other = same.replace('Unit', 'Size unit').replace('R1;Unit', 'R1;R1 unit');
+  expect(columns(await read(other))).toEqual(['Sample', 'Size [g]', 'Size unit', 'R1 [ppm]', 'R1 unit']);
+  const words = columns(await read(same.replaceAll('ppm', 'pump')));
+  expect(words).toEqual(['Sample', 'Size', 'Unit', 'R1', 'Unit (2)']);
 });
 
 describe('a line of names is no fact', () => {

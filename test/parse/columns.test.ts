@@ -153,6 +153,13 @@ describe('`units: { column }`', () => {
     expect(columns(record)).toEqual(['Test', 'result [g]', 'Unit', 'Range']);
   });
 
+  test('can be several columns, of one name or of several', async () => {
+    const repeated = await table('a,Unit,b,Unit\n1,mg,2,-\n3,mg,4,\n', { units: { column: 'Unit' } });
+    expect(columns(repeated)).toEqual(['a [mg]', 'Unit', 'b', 'Unit (2)']);
+    const named = await table('a,a unit,b,b unit\n1,mg,2,s\n', { units: { column: ['a unit', 'b unit'] } });
+    expect(columns(named)).toEqual(['a [mg]', 'a unit', 'b [s]', 'b unit']);
+  });
+
   test('leaves the units in the names of other columns', async () => {
     const record = await table('Conc.,Unit,Volume (uL)\n5,mg,2\n', { units: { column: 'Unit' } });
     expect(columns(record)).toEqual(['Conc. [mg]', 'Unit', 'Volume [uL]']);

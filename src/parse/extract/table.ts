@@ -239,7 +239,7 @@ function openRows(table: ColumnPlanning) {
       const text = known?.text ?? textOf(findColumn(name, table), table);
       return (cells: Cells) => test(text(cells));
     }),
-    unitFor: createUnitColumn(table),
+    unitFor: createUnitColumns(table),
     hasAxis: planned.some(({ spec }) => spec.start !== undefined),
     /** For each kept row, the number of its row in the file: rows can be left out, or become several. */
     origins: [] as number[],
@@ -307,15 +307,23 @@ function createFill(columns: readonly FileColumn[]): (cells: Cells) => Cells {
   };
 }
 
-/** `units: { column: Unit }`: the column has the units of the numbers to its left. */
-function createUnitColumn(table: ColumnPlanning) {
+/** `units: { column: Unit }`: columns of that name have the units of the numbers to their left. */
+function createUnitColumns(table: ColumnPlanning) {
   const { units } = table.options;
   if (typeof units !== 'object') return undefined;
-  const column = findColumn(units.column, table);
-  const text = textOf(column, table);
-  return (plan: PlannedColumn, cells: Cells) =>
-    plan.column?.cell === column.cell - 1 ? bareUnit(text(cells)) : undefined;
+  const texts = new Map<number, (cells: Cells) => string>();
+  for (const name of units.column)
+    for (const column of [findColumn(name, table), ...table.columns.filter((other) => isRepeated(other.name, name))])
+      texts.set(column.cell - 1, textOf(column, table));
+  return (plan: PlannedColumn, cells: Cells) => {
+    const text = plan.column && texts.get(plan.column.cell)?.(cells);
+    return text !== undefined && /[\p{L}%‰°]/u.test(text) ? bareUnit(text) : undefined;
+  };
 }
+
+/** `Unit (2)` */
+const isRepeated = (name: string, first: string): boolean =>
+  name.startsWith(`${first} (`) && /^\(\d+\)$/.test(name.slice(first.length + 1));
 
 type Condition = string | number | boolean;
 

@@ -16,7 +16,7 @@ const PREFIXED: Readonly<Record<string, string>> = {
 /** Symbols and words without prefixes, separated by ` | `. */
 const PLAIN = `
   % | ‰ | ppm | ppb | ppt | ppmv | wt% | vol% | mol% | v/v | w/v | w/w
-  vol.% | Vol% | % w/w | % v/v | % w/v | m/z | lux | oC | Deg C | DegC | mm Hg | Pa s | x g | VDC | Vpp | Vrms | Sec
+  vol.% | Vol% | vol-% | Vol-% | vol.-% | Vol.-% | wt-% | wt.% | wt.-% | mol-% | %vol | % vol | ppmV | ppmw | % w/w | % v/v | % w/v | m/z | lux | oC | Deg C | DegC | mm Hg | Pa s | x g | VDC | Vpp | Vrms | Sec
   %RH | %rh | %rH | RH% | RH(%) | % RH | % rh | %T | %R | %d.b. | dB | dBm | dBc
   °C | °F | ° | degC | deg C | deg. C | degF | deg F | deg | degrees | arcmin | arcsec | mrad
   sec | secs | second | seconds | msec | usec | min | mins | minute | minutes
