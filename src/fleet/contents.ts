@@ -1,10 +1,12 @@
 import { Readable } from 'node:stream';
 import type { AttachOptions } from '../deliver/uploads.js';
-import type { Outbox } from '../outbox.js';
+import type { Content } from '../journal/forwards.js';
+import type { Journal } from '../journal/journal.js';
 import type { Spool } from '../spool.js';
-import type { NewAttachment } from '../uploads.js';
 import { openContent } from '../watch/identify.js';
 import type { Postgres } from './database.js';
+
+type LeadersJournal = Pick<Journal, 'store' | 'outbox'>;
 
 /**
  * Raw files and plots travel through the database, so that the deliverer needs no access to the folders of the other
@@ -14,7 +16,7 @@ const CHUNK_BYTES = 1024 * 1024;
 
 /** Stores what the database does not have yet. Returns why it cannot; undefined if it could. */
 export async function storeContent(
-  { sha256, path, size, kind }: Pick<NewAttachment, 'sha256' | 'size'> & { path?: string; kind: 'raw' | 'plot' },
+  { sha256, path, size, kind }: Content,
   spool: Spool,
   postgres: Postgres,
 ): Promise<string | undefined> {
@@ -36,14 +38,27 @@ export async function storeContent(
       n += 1;
       stored += bytes.length;
     }
-    await postgres.run('INSERT INTO labfeed.complete (sha256, size) VALUES ($1, $2) ON CONFLICT DO NOTHING', [
-      ...[sha256, stored],
-    ]);
+    await complete(sha256, stored, postgres);
     return undefined;
   } finally {
     await source.close();
   }
 }
+
+/** Unless pieces that another member had stored were removed meanwhile: then the content is stored again. */
+const complete = (sha256: string, size: number, postgres: Postgres): Promise<void> =>
+  postgres.transaction(async (client) => {
+    await client.query(LOCK, [[sha256]]);
+    await client.query(
+      `INSERT INTO labfeed.complete (sha256, size) SELECT $1, $2::bigint
+         WHERE $2::bigint = (SELECT coalesce(sum(length(bytes)), 0) FROM labfeed.contents WHERE sha256 = $1) ON CONFLICT DO NOTHING`,
+      [sha256, size],
+    );
+  });
+
+/** Contents are completed and removed one after the other. In one order, so that two removals cannot block each other. */
+const LOCK =
+  'SELECT pg_advisory_xact_lock(hashtextextended(sha256, 0)) FROM (SELECT unnest($1::text[]) AS sha256 ORDER BY 1) AS s';
 
 async function* inChunks(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer> {
   let waiting: Uint8Array[] = [];
@@ -77,16 +92,34 @@ async function* readContent(sha256: string, postgres: Postgres): AsyncGenerator<
   }
 }
 
-const removeContents = async (postgres: Postgres, fingerprints: readonly string[]): Promise<void> =>
+/** Removes the contents that no operation needs, and no run as `needed` tells. */
+const removeContents = async (
+  postgres: Postgres,
+  { db }: Journal['store'],
+  contents: readonly string[],
+  needed: () => Promise<ReadonlySet<string>>,
+): Promise<void> =>
   postgres.transaction(async (client) => {
-    await client.query('DELETE FROM labfeed.complete WHERE sha256 = ANY($1)', [fingerprints]);
-    await client.query('DELETE FROM labfeed.contents WHERE sha256 = ANY($1)', [fingerprints]);
+    await client.query(LOCK, [contents]);
+    // Operations that need one of them arrive before this, or wait and find it gone.
+    await client.query('SELECT 1 FROM labfeed.complete WHERE sha256 = ANY($1) ORDER BY sha256 FOR UPDATE', [contents]);
+    const sent = await client.query<{ sha256: string }>(
+      'SELECT DISTINCT unnest(contents) AS sha256 FROM labfeed.operations WHERE contents && $1',
+      [contents],
+    );
+    // Only now: an operation is removed after its run is there.
+    const kept = new Set([...(await needed()), ...sent.rows.map(({ sha256 }) => sha256)]);
+    const free = contents.filter(
+      (sha256) => !kept.has(sha256) && !db.exists`SELECT 1 FROM failures WHERE instr(operation, ${sha256}) > 0`,
+    );
+    await client.query('DELETE FROM labfeed.complete WHERE sha256 = ANY($1)', [free]);
+    await client.query('DELETE FROM labfeed.contents WHERE sha256 = ANY($1)', [free]);
   });
 
 /** Where the leader has raw files from. Members decide which are attached. */
 export const attachFromDatabase = (
   postgres: Postgres,
-  outbox: Outbox,
+  journal: LeadersJournal,
   instruments: readonly string[],
   isSecretIn: (text: string) => boolean,
 ): AttachOptions => ({
@@ -98,16 +131,21 @@ export const attachFromDatabase = (
     return found && { read: () => Readable.from(readContent(sha256, postgres)), close: async () => undefined };
   },
   async uploaded({ sha256 }) {
-    if (!(await outbox.uploads.needs(sha256))) await removeContents(postgres, [sha256]);
+    const needed = async () => new Set((await journal.outbox.uploads.needs(sha256)) ? [sha256] : []);
+    if ((await needed()).size === 0) await removeContents(postgres, journal.store, [sha256], needed);
   },
 });
 
+const SWEPT_AT_A_TIME = 200;
+
 /** Removes contents that no run needs: those of erased runs, or of members that never sent the run. */
-export async function sweepContents(postgres: Postgres, outbox: Outbox): Promise<void> {
+export async function sweepContents(postgres: Postgres, journal: LeadersJournal): Promise<void> {
   const old = await postgres.rows<{ sha256: string }>(
     "SELECT DISTINCT sha256 FROM labfeed.contents WHERE at < now() - interval '1 day'",
   );
-  const needed = await outbox.uploads.needed();
-  const free = old.map(({ sha256 }) => sha256).filter((sha256) => !needed.has(sha256));
-  if (free.length > 0) await removeContents(postgres, free);
+  const { needed } = journal.outbox.uploads;
+  const before = await needed();
+  const free = old.map(({ sha256 }) => sha256).filter((sha256) => !before.has(sha256));
+  for (let at = 0; at < free.length; at += SWEPT_AT_A_TIME)
+    await removeContents(postgres, journal.store, free.slice(at, at + SWEPT_AT_A_TIME), needed);
 }

@@ -115,7 +115,7 @@ export function startLeading(deps: LeaderDeps) {
       instruments,
       outbox: journal.outbox,
       unknown: trackUnknownOutcomes(clock, config.notebook.timeout, log),
-      attach: attachFromDatabase(postgres, journal.outbox, instruments, deps.isSecretIn),
+      attach: attachFromDatabase(postgres, journal, instruments, deps.isSecretIn),
       clock,
       log,
       observer: deps.observer,
@@ -260,9 +260,9 @@ async function answerMembers(
 }
 
 /** Standbys that were seen lately need the changes that they have not followed yet. */
-async function tidy(postgres: Postgres, { outbox }: LeadersJournal): Promise<void> {
+async function tidy(postgres: Postgres, journal: LeadersJournal): Promise<void> {
   await postgres.run(`DELETE FROM labfeed.changes WHERE at < now() - interval '1 hour' OR seq <= (SELECT
     coalesce(min(followed), (SELECT seq FROM labfeed.fleet)) FROM labfeed.members, labfeed.fleet WHERE role <> 'watch'
     AND members.id <> fleet.leader AND seen_at > now() - interval '10 minutes')`);
-  await sweepContents(postgres, outbox);
+  await sweepContents(postgres, journal);
 }

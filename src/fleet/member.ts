@@ -4,7 +4,7 @@ import { type Clock, every } from '../clock.js';
 import type { FleetConfig } from '../config/fleet.js';
 import { explain, LabfeedError } from '../errors.js';
 import { answerSchema } from '../journal/decisions.js';
-import { type FleetState, type Operation, putForward, takeState } from '../journal/forwards.js';
+import { contentsOf, type FleetState, type Operation, putForward, takeState } from '../journal/forwards.js';
 import type { Journal } from '../journal/journal.js';
 import { applyRequests, type Outcome } from '../journal/requests.js';
 import type { Live, LiveMember } from '../live.js';
@@ -203,68 +203,78 @@ async function forward({ journal, postgres, member, spool }: MemberDeps): Promis
   });
   const last = batch.at(-1)?.id;
   if (last === undefined) return false;
-  const ready: string[] = [];
-  for (const { operation } of batch) ready.push(await withContents(operation, spool, postgres));
+  const ready: Ready[] = [];
+  for (const { id, operation } of batch) ready.push({ id, ...(await withContents(operation, spool, postgres)) });
   // Forwards that the journal has are on disk before they leave it: a lost journal must not number others alike.
   await store.commit(() => undefined);
-  await postgres.run(
-    `INSERT INTO labfeed.operations (member, number, operation)
-       SELECT $1, * FROM unnest($2::bigint[], $3::json[]) ON CONFLICT DO NOTHING`,
-    [member, batch.map(({ id }) => id), ready],
+  if (!(await insertOperations(postgres, member, ready))) return true;
+  const contents = new Set(
+    batch.flatMap(({ operation }) => contentsOf(JSON.parse(operation) as Operation)).map(({ sha256 }) => sha256),
   );
-  await postgres.run("SELECT pg_notify('labfeed', 'operations')");
-  const handed = batch.map(({ operation }) => JSON.parse(operation) as Operation);
-  const contents = handed.flatMap(contentsOf).map(({ sha256 }) => sha256);
   await store.commit(() => {
     store.db.run`DELETE FROM forwards WHERE id <= ${last}`;
+    store.db.run`DELETE FROM forwarded WHERE forward <= ${last}`;
     // The database has them now.
     for (const sha256 of contents)
-      store.db.run`
-        UPDATE attachments SET upload = 0, due_at = NULL WHERE sha256 = ${sha256} AND upload IS NULL AND refused = 0`;
+      if (!isForwarded(store.db, sha256))
+        store.db.run`
+          UPDATE attachments SET upload = 0, due_at = NULL WHERE sha256 = ${sha256} AND upload IS NULL AND refused = 0`;
   });
-  for (const sha256 of new Set(contents)) await spool.remove(sha256, async () => isForwarded(journal, sha256));
+  for (const sha256 of contents) await spool.remove(sha256, async () => isForwarded(store.db, sha256));
   return batch.length === rows.length ? rows.length === AT_A_TIME : true;
 }
 
 /** Whether an operation that is still to be sent needs this content. */
-const isForwarded = ({ store: { db } }: Journaled, sha256: string): boolean =>
-  db.exists`SELECT 1 FROM forwards WHERE instr(operation, ${sha256}) > 0` ||
-  db.exists`SELECT 1 FROM attachments WHERE sha256 = ${sha256} AND upload IS NULL AND refused = 0`;
+const isForwarded = (db: Journaled['store']['db'], sha256: string): boolean =>
+  db.exists`SELECT 1 FROM forwarded WHERE sha256 = ${sha256}`;
 
-interface Content {
-  readonly sha256: string;
-  readonly size: number;
-  readonly path?: string;
-  readonly kind: 'raw' | 'plot';
-}
+/** False if a content that an operation needs was removed meanwhile: it was that of another run, which is filed. */
+const insertOperations = (postgres: Postgres, member: number, operations: readonly Ready[]): Promise<boolean> =>
+  postgres.transaction(async (client) => {
+    const needed = [...new Set(operations.flatMap(({ contents }) => contents))].sort();
+    // Until the operations are visible, the leader cannot remove them.
+    const held = await client.query('SELECT 1 FROM labfeed.complete WHERE sha256 = ANY($1) ORDER BY sha256 FOR SHARE', [
+      needed,
+    ]);
+    if ((held.rowCount ?? 0) < needed.length) return false;
+    await client.query(
+      `INSERT INTO labfeed.operations (member, number, operation, contents)
+         SELECT $1, number, operation, ARRAY(SELECT json_array_elements_text(contents))
+         FROM unnest($2::bigint[], $3::json[], $4::json[]) AS sent (number, operation, contents) ON CONFLICT DO NOTHING`,
+      [
+        ...[member, operations.map(({ id }) => id), operations.map(({ text }) => text)],
+        operations.map(({ contents }) => JSON.stringify(contents)),
+      ],
+    );
+    await client.query("SELECT pg_notify('labfeed', 'operations')");
+    return true;
+  });
 
-function contentsOf(operation: Operation): Content[] {
-  const raw = (files: readonly { sha256: string; size: number; path: string; problem?: string }[] = []): Content[] =>
-    files.flatMap(({ problem, ...file }) => (problem === undefined ? { ...file, kind: 'raw' as const } : []));
-  const plot = (one: { sha256?: string; size?: number } | undefined): Content[] =>
-    one?.sha256 === undefined ? [] : [{ sha256: one.sha256, size: one.size ?? 0, kind: 'plot' }];
-  if (operation.kind === 'add') return [...raw(operation.run.attachments), ...plot(operation.run.plot as object)];
-  if (operation.kind === 'attach') return raw(operation.files);
-  if (operation.kind === 'append') return operation.batch.parts.flatMap(({ run }) => plot(run.plot as object));
-  return [];
+interface Ready {
+  readonly id: number;
+  readonly text: string;
+  readonly contents: readonly string[];
 }
 
 /** A file whose content is gone is not attached, and its run says so. */
-async function withContents(text: string, spool: Spool, postgres: Postgres): Promise<string> {
+async function withContents(text: string, spool: Spool, postgres: Postgres): Promise<Omit<Ready, 'id'>> {
   const operation = JSON.parse(text) as Operation;
   const problems = new Map<string, string>();
+  const contents: string[] = [];
   for (const content of contentsOf(operation)) {
     const problem = await storeContent(content, spool, postgres);
-    if (problem !== undefined) problems.set(content.sha256, problem);
+    if (problem === undefined) contents.push(content.sha256);
+    else problems.set(content.sha256, problem);
   }
-  if (problems.size === 0) return text;
-  return JSON.stringify(operation, (key, value: unknown) => {
+  if (problems.size === 0) return { text, contents };
+  const changed = JSON.stringify(operation, (key, value: unknown) => {
     if (key !== 'attachments' && key !== 'files') return value;
     return (value as { sha256: string }[]).map((file) => {
       const problem = problems.get(file.sha256);
       return problem === undefined ? file : { ...file, problem };
     });
   });
+  return { text: changed, contents };
 }
 
 /** What became of the runs of this member since it last asked. */

@@ -17,7 +17,7 @@ export type Tables = ReadonlyMap<string, Table>;
  * own operations are in its own journal.
  */
 const LOCAL: ReadonlySet<string> = new Set([
-  ...['files', 'instruments', 'growing', 'folders', 'identity', 'forwards', 'membership', 'working_copy'],
+  ...['files', 'instruments', 'growing', 'folders', 'identity', 'forwards', 'forwarded', 'membership', 'working_copy'],
 ]);
 
 /** What the leader records about members, in the same transactions as what it does with their operations. */
@@ -242,5 +242,10 @@ export const FLEET_STEPS: readonly string[] = [
   -- The member that sent last. A leader is not, until it has made sure that the one before cannot send any more.
   ALTER TABLE labfeed.fleet ADD COLUMN sender bigint;
   UPDATE labfeed.fleet SET sender = leader;
+  `,
+  `
+  -- The contents that an operation needs stay until it is applied.
+  ALTER TABLE labfeed.operations ADD COLUMN contents text[] NOT NULL DEFAULT '{}';
+  CREATE INDEX ON labfeed.operations USING gin (contents);
   `,
 ];

@@ -28,7 +28,16 @@ function showFleet(database: Database, path: string): boolean {
     return false;
   }
   const own = `${name}:`;
-  const local = new Set(['files', 'instruments', 'growing', 'folders', 'identity', 'forwards', 'membership']);
+  const local = new Set([
+    'files',
+    'instruments',
+    'growing',
+    'folders',
+    'identity',
+    'forwards',
+    'forwarded',
+    'membership',
+  ]);
   const tables = db.values<string>`SELECT name FROM fleet.sqlite_master WHERE type = 'table'`;
   for (const table of tables) {
     if (local.has(table) || HIDDEN.has(table) || table.startsWith('sqlite_')) continue;

@@ -51,9 +51,30 @@ function toSentRun({ file, sources: _, ...run }: NewRun, isSeparate = false): Se
   return { ...run, file: { path, size, mtimeNs: String(mtimeNs), sha256 }, isSeparate };
 }
 
+/** A raw file or a plot that travels with an operation. */
+export interface Content {
+  readonly sha256: string;
+  readonly size: number;
+  readonly path?: string;
+  readonly kind: 'raw' | 'plot';
+}
+
+export function contentsOf(operation: Operation): Content[] {
+  const raw = (files: readonly { sha256: string; size: number; path: string; problem?: string }[] = []): Content[] =>
+    files.flatMap(({ problem, ...file }) => (problem === undefined ? { ...file, kind: 'raw' as const } : []));
+  const plot = (one: { sha256?: string; size?: number } | undefined): Content[] =>
+    one?.sha256 === undefined ? [] : [{ sha256: one.sha256, size: one.size ?? 0, kind: 'plot' }];
+  if (operation.kind === 'add') return [...raw(operation.run.attachments), ...plot(operation.run.plot as object)];
+  if (operation.kind === 'attach') return raw(operation.files);
+  if (operation.kind === 'append') return operation.batch.parts.flatMap(({ run }) => plot(run.plot as object));
+  return [];
+}
+
 /** Within a commit. Returns its number. */
 export function putForward(db: Connection, operation: Operation): number {
-  return db.value<number>`INSERT INTO forwards (operation) VALUES (${JSON.stringify(operation)}) RETURNING id` ?? 0;
+  const id = db.value<number>`INSERT INTO forwards (operation) VALUES (${JSON.stringify(operation)}) RETURNING id` ?? 0;
+  for (const { sha256 } of contentsOf(operation)) db.run`INSERT OR IGNORE INTO forwarded VALUES (${sha256}, ${id})`;
+  return id;
 }
 
 /** The outbox of a member: what intake hands over is forwarded, too. */

@@ -489,4 +489,9 @@ export const MIGRATIONS: readonly string[] = [
   CREATE TABLE membership (instance TEXT NOT NULL, name TEXT NOT NULL, fleet TEXT NOT NULL, member INTEGER NOT NULL,
     followed INTEGER NOT NULL DEFAULT 0) STRICT;
   `,
+  // Contents that operations of a fleet's member need, until these are sent.
+  `
+  CREATE TABLE forwarded (sha256 TEXT NOT NULL, forward INTEGER NOT NULL, PRIMARY KEY (sha256, forward)) STRICT, WITHOUT ROWID;
+  CREATE INDEX forwarded_forward ON forwarded (forward);
+  `,
 ];
