@@ -75,7 +75,10 @@ function setAside({ member, name, number, operation }: Sent, reason: string, { s
       VALUES (${member}, ${name}, ${number}, ${store.now()}, ${reason}, ${JSON.stringify(operation)})`;
 }
 
-/** Lines that wait for a person's decision about their run are tried again, in their order. */
+/**
+ * Lines that wait for a person's decision about their run are tried again, in their order. So is what failed: a newer
+ * version may be able to apply it.
+ */
 export async function retrySetAside(journal: LeadingJournal): Promise<void> {
   const { db, apply: change } = journal.store;
   const rows = db.rows<Omit<Sent, 'operation'> & { operation: string }>`
@@ -83,12 +86,19 @@ export async function retrySetAside(journal: LeadingJournal): Promise<void> {
   const blocked = new Set<string>();
   for (const row of rows) {
     const operation = JSON.parse(row.operation) as Operation;
-    if (!isGrowth(operation)) continue;
+    const sent = { ...row, operation };
+    const forget = (): void =>
+      void db.run`DELETE FROM failures WHERE member = ${row.member} AND number = ${row.number}`;
+    if (!isGrowth(operation)) {
+      // These can be applied twice, if the process ends in between.
+      if (await apply(sent, journal).catch(() => false)) await change(forget);
+      continue;
+    }
     const line = `${row.member} ${generationOf(operation)}`;
     if (blocked.has(line)) continue;
     const isApplied = await change(() => {
-      if (grow(operation, { ...row, operation }, journal) !== undefined) return false;
-      db.run`DELETE FROM failures WHERE member = ${row.member} AND number = ${row.number}`;
+      if (grow(operation, sent, journal) !== undefined) return false;
+      forget();
       return true;
     }).catch(() => false);
     if (!isApplied) blocked.add(line);
@@ -96,7 +106,9 @@ export async function retrySetAside(journal: LeadingJournal): Promise<void> {
 }
 
 function noteReceived({ store: { db } }: LeadingJournal, { member, number }: Sent): void {
-  db.run`INSERT OR REPLACE INTO received (member, number) VALUES (${member}, ${number})`;
+  db.run`
+    INSERT INTO received (member, number) VALUES (${member}, ${number})
+      ON CONFLICT DO UPDATE SET number = max(number, excluded.number)`;
 }
 
 async function apply(sent: Sent, journal: LeadingJournal): Promise<boolean> {

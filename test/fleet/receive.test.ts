@@ -101,7 +101,7 @@ describe.skipIf(noPostgres)('operations of members', () => {
     ]);
   });
 
-  test('one that fails is set aside with the reason, and the others continue', async () => {
+  test('one that fails is set aside with the reason, the others continue, and it is tried again', async () => {
     const fleet = await newFleet();
     const one = await fleet.member('pc1');
     await one.outbox.add(newRun('a'), reading('a'));
@@ -112,6 +112,13 @@ describe.skipIf(noPostgres)('operations of members', () => {
     await fleet.receive();
     expect(fleet.runs().map(({ path }) => path)).toEqual(['pc1:/data/a', 'pc1:/data/c']);
     expect(fleet.failures()).toMatchObject([{ number: 2 }]);
+    await retrySetAside(fleet.journal);
+    expect(fleet.failures()).toMatchObject([{ number: 2 }]);
+    fleet.journal.store.db.run`UPDATE failures SET operation = json_set(operation, '$.run.mapping', 'm')`;
+    await retrySetAside(fleet.journal);
+    expect(fleet.failures()).toEqual([]);
+    expect(fleet.journal.store.db.value`SELECT number FROM received`).toBe(3);
+    expect(fleet.runs().map(({ path }) => path)).toEqual(['pc1:/data/a', 'pc1:/data/c', 'pc1:/data/b']);
   });
 
   test('a file on a share that two members revise stays one run, in either order of arrival', async () => {
