@@ -63,10 +63,10 @@ function withAsides(group: Group, table: TableMapping, { raw }: DescribedFile): 
 }
 
 const joinAsides = (asides: readonly Aside[]): Aside[] =>
-  [...new Set(asides.map(({ name }) => name))].map((name) => ({
-    name,
-    lines: asides.filter((aside) => aside.name === name).flatMap(({ lines }) => lines),
-  }));
+  [...new Set(asides.map(({ name }) => name))].map((name) => {
+    const parts = asides.filter((aside) => aside.name === name);
+    return { name, lines: parts.flatMap(({ lines }) => lines), heading: parts.find(({ heading }) => heading)?.heading };
+  });
 
 const isPlates = (group: Group): group is Group<FoundPlate> => group.parts[0]?.kind === 'plate';
 const isRows = (group: Group): group is Group<FoundRows> => group.parts[0]?.kind === 'rows';

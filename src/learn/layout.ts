@@ -1,7 +1,8 @@
 import type { SplitWord } from '../config/grammar.js';
 import type { ParseMapping } from '../config/vocabulary.js';
 import { isBlank, type Line, type TimeSlice } from '../parse/lines.js';
-import { type Aside, isStatistic } from './aside.js';
+import { unitInName } from '../parse/values/unit.js';
+import { type Aside, findStatistics } from './aside.js';
 import { type FoundBeside, findBeside } from './beside.js';
 import { findNamedLists, findPlates, findTransposed, type PlateRange } from './grids.js';
 import {
@@ -203,26 +204,31 @@ export const withoutNames = (table: FoundRows): FoundRows => ({
   },
 });
 
-/** Statistics are the last rows, or follow below blank lines. */
+/** Statistics are rows, or follow below them. */
 function withAsides(table: FoundRows, lines: readonly Line[], end: number): FoundRows {
   const { body, header } = table;
-  let { to } = table;
-  while (to > body.from + 1 && isStatistic(lines[to - 1])) to--;
+  const hasUnits = header.units === 'slash' || header.names.some(({ cells }) => cells.some((name) => unitInName(name)));
   let last = table.to;
-  for (let at = last; at < end && (isStatistic(lines[at]) || isBlankAt(lines, at)); at++)
-    if (!isBlankAt(lines, at) && fitsBelow(lines[at], body)) last = at + 1;
-  const statistics = lines.slice(to, last).filter(isStatistic);
+  for (let at = last; at < end && at < last + MAX_ASIDES; at++) {
+    const { asides, heading } = findStatistics(lines.slice(table.to, at + 1), hasUnits);
+    const line = lines[at];
+    if (!line || isBlank(line) || line === heading) continue;
+    if (!asides.some((aside) => aside.lines.includes(line)) || !fitsBelow(line, body)) break;
+    last = at + 1;
+  }
+  const { asides: statistics } = findStatistics(lines.slice(body.from, last), hasUnits);
+  const found = new Set(statistics.flatMap((aside) => aside.lines));
+  const rows = lines.slice(body.from, table.to).filter((line) => !found.has(line));
   const asides: Aside[] = [
     ...(header.properties.length > 0 ? [{ name: 'properties' as const, lines: header.properties }] : []),
-    ...(statistics.length > 0 && to > body.from + 1 ? [{ name: 'statistics' as const, lines: statistics }] : []),
+    // A table that starts with statistics has nothing else.
+    ...(rows.length > 1 && rows[0] === lines[body.from] ? statistics : []),
   ];
   return asides.length === 0 ? table : { ...table, to: Math.max(table.to, last), asides };
 }
 
-const isBlankAt = (lines: readonly Line[], at: number): boolean => {
-  const line = lines[at];
-  return !line || isBlank(line);
-};
+/** Statistics below a table, and blank lines among them. */
+const MAX_ASIDES = 20;
 
 /** Numbers below numbers, after a word. */
 const fitsBelow = (line: Line | undefined, { kinds }: Body): boolean =>

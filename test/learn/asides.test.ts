@@ -13,17 +13,47 @@ describe('statistics below rows', () => {
     const record = await read(['Method: HPLC-7', '', ...lines].join('\n'));
     expect(record.tables.map(({ name, count }) => [name, count])).toEqual([
       ['readings', 3],
-      ['statistics', 3],
+      ['statistics', 2],
+      ['statistics without unit', 1],
     ]);
     expect(rows(record).map(({ Area }) => Area)).toEqual([1066, 1092.6, 1075.8]);
-    expect(rows(record, 1)[2]).toEqual({ Sample: '%RSD', Area: 1.2, RT: 0.76 });
+    expect(columns(record, 1)).toEqual(['Sample', 'Area', 'RT [min]']);
+    expect(rows(record, 1)[1]).toEqual({ Sample: 'SD', Area: 13.4, RT: 0.023 });
+    expect(columns(record, 2)).toEqual(['Sample', 'Area', 'RT (min)']);
+    expect(rows(record, 2)[0]).toEqual({ Sample: '%RSD', Area: 1.2, 'RT (min)': 0.76 });
     expect(meta(record)['Method']).toBe('HPLC-7');
   });
 
   test('are left out of the next file, too, whatever its number of rows', async () => {
     const { mapping } = await measured([...ROWS, ...STATISTICS].join('\n'));
     const next = await read([...ROWS, 'S4,1001.5,3.1', ...STATISTICS].join('\n'), mapping);
-    expect(next.tables.map(({ count }) => count)).toEqual([4, 3]);
+    expect(next.tables.map(({ count }) => count)).toEqual([4, 2, 1]);
+  });
+
+  test('can have any name below a heading', async () => {
+    const text = [
+      'Sample;Size;Unit;R1;Unit',
+      ...['1/3;1.02;g;45.2;ppm', '2/3;1.03;g;44.8;ppm', '3/3;1.01;g;45.9;ppm'],
+      ...['Statistics;;;;', 'Mean;;;45.30;ppm', 's;;;0.557;ppm', 'srel;;;1.229;%', 'Outliers;;;0;'],
+    ].join('\n');
+    const { mapping } = await measured(text);
+    const record = await read(text.replace('3/3;', '3/3;1.01;g;45.9;ppm\ns 4;'), mapping);
+    expect(record.tables.map(({ name, count }) => [name, count])).toEqual([
+      ['readings', 4],
+      ['statistics', 4],
+    ]);
+    expect(record.tables[1]?.rows.map((row) => row[3]?.unit)).toEqual(['ppm', 'ppm', '%', undefined]);
+  });
+
+  test('can be among the rows, with further ones below them', async () => {
+    const [header = '', ...samples] = ROWS;
+    const text = [header, ...samples, 'Mean,1078.1,3.037', 'n,3,3', 'n,1001.2,3.2', 'T1,1002.3,3.3', 'Mean,1001,3.1'];
+    const record = await read(text.join('\n'));
+    expect(rows(record).map(({ Sample }) => Sample)).toEqual(['S1', 'S2', 'S3', 'T1']);
+    expect(columns(record, 2)).toEqual(['Sample', 'Area', 'RT (min)']);
+    expect(rows(record, 2)).toHaveLength(2);
+    const own = await read('Statistic,Area (mm2)\nMean,12.1\nSD,0.1\nSkewness,0.2\nPeak,15.2\n');
+    expect(own.tables).toHaveLength(1);
   });
 
   test('standards and people are no statistics', async () => {

@@ -93,21 +93,36 @@ function statistics(random: Random): Content {
   );
   const sensors = range(2 + random.below(3)).map((n) => column(`Sensor ${n + 1}`, '°C', numbers(random, rows, 40)));
   const all = [first, ...sensors];
-  const hasSerial = random.chance(0.5);
+  const serials = random.chance(0.5) ? [['Serial number', ...sensors.map(() => 8000 + random.below(999))]] : [];
   const words = some(random, ['Mean', 'SD', 'Min', 'Max', '%CV'], random.below(4));
   const below = words.map((word) => [word, ...sensors.map(() => (random.next() * 40).toFixed(2))]);
   const lines = [
     ...pairs(facts, ':'),
     '',
     all.map((each) => withUnit(each, style)).join(sign),
-    ...(hasSerial ? [['Serial number', ...sensors.map(() => 8000 + random.below(999))].join(sign)] : []),
+    ...serials.map((cells) => cells.join(sign)),
     ...range(rows).map((n) => all.map(({ values }) => values[n]).join(sign)),
     ...(words.length > 0 && random.chance(0.5) ? [''] : []),
     ...below.map((cells) => cells.join(sign)),
   ];
-  const others = sensors.map((each, n) => ({ ...each, values: below.map((cells) => Number(cells[n + 1])) }));
-  const hidden = below.length === 0 ? [] : [[{ ...first, values: words }, ...others]];
-  return { lines, facts, tables: [all, ...hidden], date: undefined };
+  // Words, serial numbers and ratios have no unit: then the name of a column is that in the file.
+  const named = (each: TrueColumn) => ({ name: withUnit(each, style), unit: undefined });
+  const table = (own: readonly (readonly (string | number)[])[], hasUnit: boolean): TrueColumn[][] => {
+    const others = sensors.map((each, n) => ({
+      ...(hasUnit ? each : named(each)),
+      values: own.map((cells) => Number(cells[n + 1])),
+    }));
+    return own.length === 0 ? [] : [[{ ...named(first), values: own.map(([word = '']) => word) }, ...others]];
+  };
+  const isRatio = ([word = '']: readonly (string | number)[]) => String(word).startsWith('%');
+  const statisticTables = [
+    ...table(
+      below.filter((cells) => !isRatio(cells)),
+      true,
+    ),
+    ...table(below.filter(isRatio), false),
+  ];
+  return { lines, facts, tables: [all, ...table(serials, false), ...statisticTables], date: undefined };
 }
 
 /** Facts in the first columns of the rows. */
