@@ -15,6 +15,7 @@ const decisions = () => import('./commands/decisions.js');
 const demo = () => import('./commands/demo.js');
 const jobs = () => import('./commands/jobs.js');
 const keys = () => import('./keys/command.js');
+const migrate = () => import('./fleet/migrate.js');
 const recover = () => import('./recover/command.js');
 const run = () => import('./commands/run.js');
 const setup = () => import('./setup/command.js');
@@ -49,6 +50,7 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, readonly [summar
     audit: ['Compare folders, journal and notebook', async () => (await import('./audit/command.js')).addAudit],
     backup: ['Copy the journal while the daemon runs', async () => (await run()).addBackup],
     recover: ['Rebuild the journal from the notebook; sends nothing', async () => (await recover()).addRecover],
+    migrate: ['Move the runs of this machine to a fleet, or back', async () => (await migrate()).addMigrate],
     comments: ['List, show, edit or delete comments on an experiment', async () => (await comments()).addComments],
     keys: ['List, create, set, rotate or delete API keys', async () => (await keys()).addKeys],
   },

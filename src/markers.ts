@@ -90,6 +90,10 @@ export const originLine = ({ label, sha256, journal }: Origin): string =>
 /** A body without the journal's id in its origin line, as older versions wrote it. */
 export const withoutJournalId = (body: string): string => body.replace(/ journal:[0-9a-f]{8}(?=<\/p>$)/, '');
 
+/** A body that names another journal in its origin line. */
+export const withJournalId = (body: string, journal: string): string =>
+  body.replace(/ journal:[0-9a-f]{8}(?=<\/p>$)/, ` journal:${journal}`);
+
 /** The last origin line in a body as the notebook returns it. */
 export function originIn(body: string): Origin | undefined {
   const last = [...body.matchAll(/labfeed ([^<>]*) sha256:([0-9a-f]{64})(?: journal:([0-9a-f]{8})\b)?/g)].at(-1);

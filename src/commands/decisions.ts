@@ -5,8 +5,9 @@ import type { LoadedConfig } from '../config/load.js';
 import { EXIT, UsageError } from '../errors.js';
 import { isFree, JournalInUseError } from '../journal/database.js';
 import { type Request, subjectOf } from '../journal/decisions.js';
+import { movedTo } from '../journal/fleet-view.js';
 import { openJournal } from '../journal/journal.js';
-import { applyRequests, type JournalClient, openClient } from '../journal/requests.js';
+import { applyRequests, type JournalClient, openClient, withoutRuns } from '../journal/requests.js';
 import { plural } from '../text.js';
 import { sourceProbe } from '../watch/identify.js';
 import {
@@ -69,8 +70,9 @@ async function applyWithoutDaemon(path: string): Promise<void> {
   if (!isFree(path)) return;
   try {
     const journal = await openJournal(path, systemClock);
+    const requests = movedTo(journal.store.db) ? withoutRuns(journal.requests) : journal.requests;
     try {
-      while ((await applyRequests(journal, sourceProbe)).length > 0);
+      while ((await applyRequests({ ...journal, requests }, sourceProbe)).length > 0);
     } finally {
       await journal.close();
     }

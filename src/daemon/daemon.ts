@@ -4,6 +4,7 @@ import { holdKey, readKey } from '../config/secrets.js';
 import { trackUnknownOutcomes, type UnknownOutcomes } from '../deliver/context.js';
 import { ConfigError, explain, formatPlace, LabfeedError, type Problem } from '../errors.js';
 import type { Fleet } from '../fleet/fleet.js';
+import { refuseMoved } from '../journal/fleet-view.js';
 import { type Journal, openJournal } from '../journal/journal.js';
 import { type ConfigProblem, describeProblem, type Live } from '../live.js';
 import type { Log } from '../log.js';
@@ -137,6 +138,7 @@ async function open(daemon: Parts): Promise<void> {
 async function joinFleet(journal: Journal, daemon: Parts): Promise<Journal> {
   const { config, stopping, requests } = daemon;
   const { fleet } = config.settings;
+  if (!fleet) refuseMoved(journal.store, daemon.journalPath);
   if (!fleet) return journal;
   // Loaded here, so that a single machine does not load it.
   const joined = await import('../fleet/fleet.js');

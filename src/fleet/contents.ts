@@ -81,7 +81,7 @@ async function* inChunks(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Buffe
 /** Looking for secrets in a chunk takes a few milliseconds. */
 const READ_BYTES = 128 * 1024;
 
-async function* readContent(sha256: string, postgres: Postgres): AsyncGenerator<Uint8Array> {
+export async function* readContent(sha256: string, postgres: Postgres): AsyncGenerator<Uint8Array> {
   for (let n = 0; ; n++) {
     const row = await postgres.row<{ bytes: Buffer }>(
       'SELECT bytes FROM labfeed.contents WHERE sha256 = $1 AND n = $2',

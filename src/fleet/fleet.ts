@@ -70,7 +70,11 @@ export async function joinFleet(deps: FleetDeps) {
   let rescan: (instrument: string) => void = () => undefined;
 
   const member: Member = createMember({
-    ...{ journal, postgres, member: membership.member, name: fleet.name, spool, clock, log },
+    ...{ journal, postgres, name: fleet.name, spool, clock, log },
+    member: () => membership.member,
+    async rejoin() {
+      membership = { ...(await introduce()), isFresh: true };
+    },
     rescan: (instrument) => rescan(instrument),
     followed: () => (leader ? undefined : copy?.position()),
     live: deps.live,

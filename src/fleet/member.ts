@@ -6,11 +6,13 @@ import { explain, LabfeedError } from '../errors.js';
 import { answerSchema } from '../journal/decisions.js';
 import { contentsOf, type FleetState, type Operation, putForward, takeState } from '../journal/forwards.js';
 import type { Journal } from '../journal/journal.js';
-import { applyRequests, type Outcome } from '../journal/requests.js';
+import { applyRequests, isAboutRun, type Outcome, withoutRuns } from '../journal/requests.js';
+import { readFacts, readWholeRun } from '../journal/whole-runs.js';
 import type { Live, LiveMember } from '../live.js';
 import type { Log } from '../log.js';
 import { version } from '../process.js';
 import type { Spool } from '../spool.js';
+import { plural } from '../text.js';
 import { sourceProbe } from '../watch/identify.js';
 import { storeContent } from './contents.js';
 import { isAway, type Postgres } from './database.js';
@@ -27,6 +29,8 @@ interface MembershipRow {
   readonly fleet: string;
   readonly member: number;
   readonly followed: number;
+  /** The last of its own runs that was handed over; null: all of them were. */
+  readonly importing: number | null;
 }
 
 type Journaled = Pick<Journal, 'store' | 'intake' | 'growing' | 'requests'>;
@@ -40,7 +44,7 @@ export function knownMembership({ store: { db } }: Journaled): Membership | unde
 }
 
 const readMembership = (db: Journaled['store']['db']): MembershipRow | undefined =>
-  db.row<MembershipRow>`SELECT instance, fleet, member, followed FROM membership`;
+  db.row<MembershipRow>`SELECT instance, fleet, member, followed, importing FROM membership`;
 
 /** A copy of the folder on another machine is another member: otherwise, both would number their operations alike. */
 function machineId(): string {
@@ -51,18 +55,24 @@ function machineId(): string {
   }
 }
 
-/** Introduces this machine to the fleet. The number of a member belongs to its folder, not to its name. */
+/**
+ * Introduces this machine to the fleet. The number of a member belongs to its folder, not to its name. `isMoving`: the runs
+ * of its journal are handed over, with what it knows about notebooks and instruments.
+ */
 export async function join(
   { store }: Journaled,
-  { name, role }: FleetConfig,
+  { name, role, url }: FleetConfig,
   fleet: string,
   postgres: Postgres,
+  isMoving = false,
 ): Promise<Membership> {
   const { db } = store;
   const known = readMembership(db);
+  if (!known && !isMoving) refuseUnknownRuns(db, url);
   const machine = machineId();
-  const isSame = known?.instance.endsWith(`@${machine}`) && !(await isRestored(db, known.member, postgres));
-  const instance = isSame && known ? known.instance : `${randomUUID()}@${machine}`;
+  const state = known && (await compareWithDatabase(db, known, postgres));
+  const isSame = known?.instance.endsWith(`@${machine}`) && state !== 'journal restored';
+  const instance = isSame && known ? known.instance : await newInstance(db, machine, postgres);
   if (known && known.fleet !== fleet)
     throw new LabfeedError(
       `this machine belongs to another fleet (${known.fleet}), and the database is that of ${fleet}`,
@@ -85,29 +95,74 @@ export async function join(
     [instance, name, role, version()],
   );
   const member = row?.id ?? 0;
-  const followed = known?.member === member ? known.followed : 0;
+  const isContinued = known?.member === member && state === 'current';
+  const { followed, importing } = isContinued ? known : { followed: 0, importing: known || isMoving ? 0 : null };
   await store.commit(() => {
     db.run`DELETE FROM membership`;
-    db.run`INSERT INTO membership (instance, name, fleet, member, followed) VALUES (${instance}, ${name}, ${fleet}, ${member}, ${followed})`;
+    db.run`
+      INSERT INTO membership (instance, name, fleet, member, followed, url, importing)
+        VALUES (${instance}, ${name}, ${fleet}, ${member}, ${followed}, ${url}, ${importing})`;
+    if (!known && isMoving) putForward(db, { kind: 'facts', ...readFacts(db) });
   });
   return { fleet, member };
 }
 
-/** A journal from a backup would number its operations like those that the fleet already has: it is another member. */
-async function isRestored(db: Journaled['store']['db'], member: number, postgres: Postgres): Promise<boolean> {
+/**
+ * Derived from the journal, so that an attempt that was interrupted is continued. A journal that was lost and created again
+ * has the same id, but its operations would have the numbers of others: then it is another member.
+ */
+async function newInstance(db: Journaled['store']['db'], machine: string, postgres: Postgres): Promise<string> {
+  const instance = `${db.value<string>`SELECT id FROM identity`}@${machine}`;
   const last = db.value<number>`SELECT seq FROM sqlite_sequence WHERE name = 'forwards'` ?? 0;
-  const row = await postgres.row<{ last: number }>(
-    `SELECT greatest((SELECT max(number) FROM labfeed.received WHERE member = $1),
-       (SELECT max(number) FROM labfeed.operations WHERE member = $1)) AS last`,
+  const isTaken = await postgres.row(
+    `SELECT 1 FROM labfeed.members WHERE instance = $1 AND ($2 = 0 OR $2 < ${LAST_NUMBER})
+       AND ${LAST_NUMBER} IS NOT NULL`,
+    [instance, last],
+  );
+  return isTaken ? `${randomUUID()}@${machine}` : instance;
+}
+
+/** Of the operations of a member. */
+const LAST_NUMBER = `greatest((SELECT max(number) FROM labfeed.received WHERE member = members.id),
+  (SELECT max(number) FROM labfeed.operations WHERE member = members.id))`;
+
+/** The fleet would not know them, and nobody would deliver those that are not done. */
+function refuseUnknownRuns(db: Journaled['store']['db'], url: string): void {
+  const runs = db.value<number>`SELECT count(*) FROM runs` ?? 0;
+  if (runs === 0) return;
+  throw new LabfeedError(`the journal of this machine has ${plural(runs, 'run')} that the fleet does not know`, {
+    hint: `hand them over first: labfeed migrate --to ${url}`,
+  });
+}
+
+/**
+ * A journal from a backup would number its operations like those that the fleet already has, so it is another member. A
+ * database from a backup lacks operations that it had: the runs of this machine are handed over again.
+ */
+async function compareWithDatabase(
+  db: Journaled['store']['db'],
+  { member, instance, followed }: MembershipRow,
+  postgres: Postgres,
+): Promise<'current' | 'journal restored' | 'database restored'> {
+  const last = db.value<number>`SELECT seq FROM sqlite_sequence WHERE name = 'forwards'` ?? 0;
+  const unsent = db.value<number>`SELECT min(id) FROM forwards`;
+  const row = await postgres.row<{ instance: string | null; last: number | null; seq: number }>(
+    `SELECT instance, seq, ${LAST_NUMBER} AS last FROM labfeed.fleet LEFT JOIN labfeed.members ON members.id = $1`,
     [member],
   );
-  return (row?.last ?? 0) > last;
+  if (row?.instance !== instance) return 'database restored';
+  if ((row.last ?? 0) > last) return 'journal restored';
+  const sent = unsent === undefined ? last : unsent - 1;
+  return (row.last ?? 0) < sent || row.seq < followed ? 'database restored' : 'current';
 }
 
 interface MemberDeps {
   readonly journal: Journaled;
   readonly postgres: Postgres;
-  readonly member: number;
+  /** Its number, which changes if the database was restored to a time before it joined. */
+  member(): number;
+  /** Introduces this machine again. */
+  rejoin(): Promise<void>;
   readonly name: string;
   /** Scans the folder of an instrument for files to read again. */
   rescan(instrument: string): void;
@@ -130,6 +185,14 @@ const RETRY_MS = 2000;
 export function createMember(deps: MemberDeps) {
   const { clock, log } = deps;
   let isAwayNow = false;
+  /** A database from a backup does not have what it acknowledged: the numbers of members may belong to others now. */
+  async function check(): Promise<void> {
+    const { db } = deps.journal.store;
+    const known = readMembership(db);
+    if (!known || (await compareWithDatabase(db, known, deps.postgres)) === 'current') return;
+    log.warn('the database of the fleet was restored from a backup; runs that it does not know are handed over again');
+    await deps.rejoin();
+  }
   function failed(error: unknown): number {
     const reason = explain(error);
     if (!isAwayNow) log.warn({ reason }, 'the database of the fleet is away; runs are kept here until it is back');
@@ -138,7 +201,7 @@ export function createMember(deps: MemberDeps) {
   }
   const forwarding = every(POLL_MS, clock, async () => {
     try {
-      const isMore = await forward(deps);
+      const isMore = await forward({ ...deps, check });
       if (isAwayNow) log.info('the database of the fleet is back');
       isAwayNow = false;
       return isMore ? 0 : undefined;
@@ -154,6 +217,7 @@ export function createMember(deps: MemberDeps) {
   let listedAt = Number.NEGATIVE_INFINITY;
   const beating = every(HEARTBEAT_MS, clock, async () => {
     try {
+      await check();
       await beat(deps);
       if (clock.monotonic() - listedAt < deps.listEveryMs) return undefined;
       listedAt = clock.monotonic();
@@ -192,8 +256,12 @@ const AT_A_TIME = 50;
 const BATCH_BYTES = 4 * 1024 * 1024;
 
 /** Sends the next operations, each after the contents that it needs. Returns whether there are more. */
-async function forward({ journal, postgres, member, spool }: MemberDeps): Promise<boolean> {
+export async function forward(deps: ForwardDeps): Promise<boolean> {
+  const { journal, postgres, spool } = deps;
   const { store } = journal;
+  if (store.db.exists`SELECT 1 FROM forwards`) await deps.check?.();
+  const member = deps.member();
+  const isImporting = await importNext(deps);
   const rows = store.db.rows<{ id: number; operation: string }>`
     SELECT id, operation FROM forwards ORDER BY id LIMIT ${AT_A_TIME} + 0`;
   let bytes = 0;
@@ -202,7 +270,7 @@ async function forward({ journal, postgres, member, spool }: MemberDeps): Promis
     return index === 0 || bytes <= BATCH_BYTES;
   });
   const last = batch.at(-1)?.id;
-  if (last === undefined) return false;
+  if (last === undefined) return isImporting;
   const ready: Ready[] = [];
   for (const { id, operation } of batch) ready.push({ id, ...(await withContents(operation, spool, postgres)) });
   // Forwards that the journal has are on disk before they leave it: a lost journal must not number others alike.
@@ -221,7 +289,43 @@ async function forward({ journal, postgres, member, spool }: MemberDeps): Promis
           UPDATE attachments SET upload = 0, due_at = NULL WHERE sha256 = ${sha256} AND upload IS NULL AND refused = 0`;
   });
   for (const sha256 of contents) await spool.remove(sha256, async () => isForwarded(store.db, sha256));
-  return batch.length === rows.length ? rows.length === AT_A_TIME : true;
+  return isImporting || batch.length < rows.length || rows.length === AT_A_TIME;
+}
+
+type ForwardDeps = Pick<MemberDeps, 'journal' | 'postgres' | 'member' | 'spool'> & {
+  /** Before anything is sent. */
+  check?(): Promise<void>;
+};
+
+/**
+ * Puts the next runs that the fleet may not know behind the operations that wait. Returns whether there may be more.
+ * Together with the position, so that each is put once, whatever interrupts it.
+ */
+async function importNext({ journal, postgres, member }: ForwardDeps): Promise<boolean> {
+  const { db, commit } = journal.store;
+  const from = db.value<number>`SELECT importing FROM membership`;
+  if (from === undefined || db.exists`SELECT 1 FROM forwards`) return from !== undefined;
+  const own = db.rows<{ id: number; sha256: string; filed: number; grows: number }>`
+    SELECT id, sha256, experiment IS NOT NULL AS filed, EXISTS (SELECT 1 FROM growths WHERE run = id AND ended_at IS NULL)
+      AS grows FROM runs WHERE id > ${from} ORDER BY id LIMIT ${AT_A_TIME} + 0`;
+  const known = await postgres.rows<{ run: number }>(
+    `SELECT own.run FROM unnest($2::bigint[], $3::text[], $4::int[]) AS own (run, sha256, filed)
+       JOIN labfeed.origins ON origins.member = $1 AND origins.run = own.run JOIN labfeed.runs ON runs.id = origins.filed
+       WHERE runs.sha256 = own.sha256 AND (own.filed = 0 OR runs.experiment IS NOT NULL)`,
+    [member(), own.map(({ id }) => id), own.map(({ sha256 }) => sha256), own.map(({ filed }) => filed)],
+  );
+  const skipped = new Set(known.map(({ run }) => run));
+  await commit(() => {
+    for (const { id, grows } of own) {
+      const whole = grows === 1 || !skipped.has(id) ? readWholeRun(db, id) : undefined;
+      if (whole) putForward(db, { kind: 'import', ...whole });
+    }
+    const last = own.at(-1)?.id ?? null;
+    db.run`UPDATE membership SET importing = ${last}`;
+    // With the numbers that their runs have in the fleet now.
+    if (last === null) putForward(db, { kind: 'facts', ...readFacts(db), servers: [], spares: [] });
+  });
+  return own.length > 0;
 }
 
 /** Whether an operation that is still to be sent needs this content. */
@@ -278,12 +382,15 @@ async function withContents(text: string, spool: Spool, postgres: Postgres): Pro
 }
 
 /** What became of the runs of this member since it last asked. */
-async function followStates({ journal, postgres, member, name, rescan }: MemberDeps): Promise<void> {
+async function followStates(deps: MemberDeps): Promise<void> {
+  const { journal, postgres, name, rescan } = deps;
   const { store } = journal;
+  const member = deps.member();
   const from = store.db.value<number>`SELECT followed FROM membership` ?? 0;
   // Read first: shipments are committed in their order, so everything up to here is visible afterwards.
   const upto = (await postgres.row<{ seq: number }>('SELECT seq FROM labfeed.fleet'))?.seq ?? 0;
-  if (upto <= from) return;
+  if (upto < from) return deps.rejoin();
+  if (upto === from) return;
   const states = await postgres.rows<FleetState>(
     `WITH changed AS (
        SELECT run, filed FROM labfeed.origins WHERE member = $1 AND shipped > $2
@@ -317,12 +424,9 @@ async function erase(run: number, { requests, intake, growing }: Journaled): Pro
  */
 async function decide(deps: MemberDeps, asked: Map<number, number>, ask: Ask): Promise<Outcome[]> {
   const { requests } = deps.journal;
-  const pending = await requests.pending(DECISIONS);
-  const isLocal = ({ request }: (typeof pending)[number]): boolean => !request || request.kind === 'backfill';
-  const local = { ...requests, pending: async () => pending.filter(isLocal) };
-  const outcomes = await applyRequests({ ...deps.journal, requests: local }, sourceProbe);
-  for (const { id, request } of pending) {
-    if (!request || request.kind === 'backfill') continue;
+  const outcomes = await applyRequests({ ...deps.journal, requests: withoutRuns(requests) }, sourceProbe);
+  for (const { id, request } of await requests.pending(DECISIONS)) {
+    if (!request || !isAboutRun(request)) continue;
     const number = asked.get(id) ?? (await ask({ kind: 'request', own: id, request }));
     asked.set(id, number);
     const answer = answerSchema.safeParse(await readAnswer(deps, number)).data;
@@ -340,7 +444,7 @@ type Ask = (operation: Operation) => Promise<number>;
 async function readAnswer({ postgres, member }: MemberDeps, number: number): Promise<unknown> {
   const row = await postgres.row<{ answer: string }>(
     'SELECT answer FROM labfeed.answers WHERE member = $1 AND number = $2 AND answer IS NOT NULL',
-    [member, number],
+    [member(), number],
   );
   return row && (JSON.parse(row.answer) as unknown);
 }
@@ -351,7 +455,7 @@ async function beat({ postgres, member, clock, followed, live }: MemberDeps): Pr
   await postgres.run(
     `UPDATE labfeed.members SET seen_at = clock_timestamp(), followed = $2, live = $3,
        skew_ms = $4 - (extract(epoch FROM clock_timestamp()) * 1000)::bigint WHERE id = $1`,
-    [member, followed() ?? null, JSON.stringify(own), clock.now()],
+    [member(), followed() ?? null, JSON.stringify(own), clock.now()],
   );
 }
 

@@ -1,24 +1,26 @@
-import { createHash } from 'node:crypto';
 import { explain, FileError } from '../errors.js';
 import type { Operation, SentReading, SentRun } from '../journal/forwards.js';
 import { append, attach, flush, report } from '../journal/growths.js';
 import { add, move } from '../journal/handover.js';
 import { claimPath } from '../journal/versions.js';
+import { mergeFacts } from '../journal/whole-runs.js';
 import type { Log } from '../log.js';
-import { STAND_IN } from '../model.js';
 import type { ContentKey, Match, NewRun, Reading } from '../outbox.js';
 import type { Postgres } from './database.js';
+import {
+  filedAs,
+  fleetGeneration,
+  fleetPath,
+  noteOrigin,
+  ofMemberIfUnread,
+  type Sent,
+  takeImport,
+  takeLeave,
+} from './imports.js';
 import type { LeadingJournal } from './working-copy.js';
 
 /** How many operations of each member are applied before those of the others get their turn. */
 const OF_EACH = 20;
-
-interface Sent {
-  readonly member: number;
-  readonly name: string;
-  readonly number: number;
-  readonly operation: Operation;
-}
 
 /**
  * Applies the operations of members to the outbox of the fleet. The number of the last one is recorded in the same
@@ -126,7 +128,7 @@ async function apply(sent: Sent, journal: LeadingJournal): Promise<boolean> {
       return addRun(operation, sent, journal);
     case 'move':
       return once(() => {
-        const run = filedAs(sent, operation.own, journal);
+        const run = filedAs(db, sent, operation.own);
         if (run !== undefined) move(db, run, fleetPath(name, operation.path));
         return true;
       });
@@ -151,6 +153,18 @@ async function apply(sent: Sent, journal: LeadingJournal): Promise<boolean> {
       });
     case 'prove':
       return once(() => ask(operation));
+    case 'import':
+      return once(() => takeImport(operation, sent, journal, journal.outbox.id));
+    case 'facts':
+      return once(() => {
+        // It has joined again.
+        db.run`DELETE FROM departures WHERE member = ${member}`;
+        mergeFacts(db, operation, (run) => filedAs(db, sent, run));
+        store.facts.clear();
+        return true;
+      });
+    case 'leave':
+      return once(() => takeLeave(sent, journal));
   }
 
   function ask(asked: object): boolean {
@@ -183,8 +197,7 @@ function waitsFor(operation: Growth, { member }: Sent, { store: { db } }: Leadin
 function grow(operation: Growth, sent: Sent, journal: LeadingJournal): string | undefined {
   const { store } = journal;
   const { db, now } = store;
-  // Each member counts its generations from 1.
-  const generation = sent.member * GENERATIONS + generationOf(operation);
+  const generation = fleetGeneration(sent.member, generationOf(operation));
   switch (operation.kind) {
     case 'append': {
       const { batch, own } = operation;
@@ -196,7 +209,7 @@ function grow(operation: Growth, sent: Sent, journal: LeadingJournal): string | 
         db.run`DELETE FROM drafts WHERE run = ${appended.blocked}`;
         return appended.reason;
       }
-      for (const [n, added] of appended.added.entries()) noteOrigin(sent, own[n] ?? 0, added.run, journal);
+      for (const [n, added] of appended.added.entries()) noteOrigin(store.db, sent, own[n] ?? 0, added.run);
       return undefined;
     }
     case 'flush':
@@ -212,8 +225,6 @@ function grow(operation: Growth, sent: Sent, journal: LeadingJournal): string | 
   }
   return undefined;
 }
-
-const GENERATIONS = 2 ** 32;
 
 /** As intake does on one machine: looked up first, then added. */
 async function addRun(
@@ -232,11 +243,11 @@ async function addRun(
   return store.apply(() => {
     if (match.kind === 'known') {
       if (run.revises) shareVersions(match, sentRun, run, journal);
-      noteOrigin(sent, own, match.run, journal);
+      noteOrigin(store.db, sent, own, match.run);
     } else {
       const added = add(store, run, toReading(reading), store.now());
       if (added.outcome === 'busy') return false;
-      noteOrigin(sent, own, added.run, journal);
+      noteOrigin(store.db, sent, own, added.run);
     }
     noteReceived(journal, sent);
     return true;
@@ -254,16 +265,6 @@ function shareVersions(
   if (isSamePath && !match.isErased && match.path !== run.file.path)
     claimPath(db, run.instrument, run.file.path, match.run, false);
 }
-
-const filedAs = ({ member }: Sent, own: number, { store: { db } }: LeadingJournal): number | undefined =>
-  db.value<number>`SELECT filed FROM origins WHERE member = ${member} AND run = ${own}`;
-
-function noteOrigin({ member }: Sent, own: number, filed: number, { store: { db } }: LeadingJournal): void {
-  db.run`INSERT OR REPLACE INTO origins (member, run, filed) VALUES (${member}, ${own}, ${filed})`;
-}
-
-/** Where a file is, for people and as part of what identifies it. */
-const fleetPath = (member: string, path: string): string => `${member}:${path}`;
 
 function toFleetRun(run: SentRun, { name }: Sent): NewRun {
   const { file, copy, partOf, revises, attachments } = run;
@@ -285,12 +286,6 @@ function toFleetRun(run: SentRun, { name }: Sent): NewRun {
     attachments: attachments?.map((one) => ({ ...one, path: fleetPath(name, one.path) })),
   };
 }
-
-/** A file that could not be hashed is identified by its path, which two members can have in common. */
-const ofMemberIfUnread = (sha256: string, name: string): string =>
-  sha256.startsWith(STAND_IN)
-    ? STAND_IN + createHash('sha256').update(`${name} ${sha256}`).digest('hex').slice(STAND_IN.length)
-    : sha256;
 
 const toReading = (reading: SentReading): Reading =>
   reading.problem === undefined ? reading : { problem: new FileError(reading.problem) };

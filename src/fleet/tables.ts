@@ -51,6 +51,13 @@ export const FLEET_TABLES = `
     answer TEXT,                    -- JSON; null: not yet
     PRIMARY KEY (member, number)
   ) STRICT, WITHOUT ROWID;
+  -- The runs that a member took along when it left, until it has them.
+  CREATE TABLE IF NOT EXISTS departures (
+    member INTEGER NOT NULL,
+    run    INTEGER NOT NULL,        -- in the journal of the member
+    whole  TEXT NOT NULL,           -- JSON
+    PRIMARY KEY (member, run)
+  ) STRICT, WITHOUT ROWID;
   -- Local to a working copy: how far it has followed. While it leads, it is ahead of that.
   CREATE TABLE IF NOT EXISTS working_copy (epoch INTEGER NOT NULL, seq INTEGER NOT NULL, leads INTEGER NOT NULL) STRICT;
 `;

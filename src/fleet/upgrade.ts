@@ -66,7 +66,7 @@ async function upgrade(client: pg.ClientBase, from: number): Promise<void> {
     if (from > 0) {
       migrate(database, 'the fleet', from);
       database.exec(FLEET_TABLES);
-      const before = readTables(database);
+      const before = await present(client, readTables(database));
       withoutTriggers(database);
       await loadTables(client, database, before);
       await client.query(dropTables([...before.keys()]));
@@ -86,6 +86,15 @@ async function upgrade(client: pg.ClientBase, from: number): Promise<void> {
   } finally {
     database.close();
   }
+}
+
+/** Without the tables that only a later version has. */
+async function present(client: pg.ClientBase, tables: Tables): Promise<Tables> {
+  const { rows } = await client.query<{ name: string }>(
+    "SELECT table_name AS name FROM information_schema.tables WHERE table_schema = 'labfeed'",
+  );
+  const names = new Set(rows.map(({ name }) => name));
+  return new Map([...tables].filter(([name]) => names.has(name)));
 }
 
 /** All rows of a working copy into empty tables of PostgreSQL. Within a transaction. */

@@ -59,6 +59,20 @@ function showFleet(database: Database, path: string): boolean {
   }
 }
 
+/** Which fleet the runs of this journal were moved to, and how far; undefined if they are delivered from here. */
+export const movedTo = (db: Connection) =>
+  db.row<{ url: string | null; importing: number | null }>`SELECT url, importing FROM membership`;
+
+/** Two journals must never deliver the same runs. */
+export function refuseMoved({ db }: { readonly db: Connection }, path: string): void {
+  const moved = movedTo(db);
+  if (!moved) return;
+  const url = moved.url ?? 'postgres://…';
+  throw new LabfeedError(`the runs of the journal ${path} belong to a fleet: ${url}`, {
+    hint: `set journal: ${url}; to take them back, do so and run: labfeed migrate --to ${path}`,
+  });
+}
+
 /**
  * The numbers of runs that people see are those of the fleet. Without them, nothing is shown and nothing decided: the
  * decision about a run of this machine could meet another one of the fleet. Closes the database if it throws.

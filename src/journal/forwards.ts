@@ -27,7 +27,12 @@ export type Operation =
   /** A person's decision about a run of the fleet. `own`: its number in the inbox of the member. */
   | { readonly kind: 'request'; readonly own: number; readonly request: Request }
   /** Whether the notebook has what was filed, so that the file may be moved or deleted. */
-  | { readonly kind: 'prove'; readonly own: number; readonly sha256: string; readonly isDelete: boolean };
+  | { readonly kind: 'prove'; readonly own: number; readonly sha256: string; readonly isDelete: boolean }
+  /** A run that the fleet may not know: filed before this machine joined, or after the last backup of the database. */
+  | ({ readonly kind: 'import' } & WholeRun)
+  | ({ readonly kind: 'facts' } & JournalFacts)
+  /** The machine leaves the fleet, and takes its runs along. */
+  | { readonly kind: 'leave' };
 
 /** What the leader needs of a run, as JSON can hold it. */
 export interface SentRun extends Omit<NewRun, 'file' | 'sources'> {
@@ -44,6 +49,28 @@ interface SentBatch extends Omit<NewBatch, 'tail' | 'parts'> {
   /** In hexadecimal digits. */
   readonly tail: string;
   readonly parts: readonly (Omit<NewBatch['parts'][number], 'run'> & { readonly run: SentRun })[];
+}
+
+/** Values by column, as JSON can hold them. */
+export type Row = Readonly<Record<string, string | number | null>>;
+
+/** A run with everything that the outbox half knows about it. */
+export interface WholeRun {
+  readonly own: number;
+  readonly run: Row;
+  /** By table. */
+  readonly rows: Readonly<Record<string, readonly Row[]>>;
+  /** How far the outbox has the lines of its growing file. */
+  readonly generation: Row | undefined;
+  /** The versions of other runs that could not be read, and are quarantined as this run. */
+  readonly unread: readonly { readonly own: number; readonly n: number }[];
+}
+
+/** What the outbox half knows apart from runs. */
+export interface JournalFacts {
+  readonly servers: readonly Row[];
+  readonly spares: readonly Row[];
+  readonly shapes: readonly Row[];
 }
 
 function toSentRun({ file, sources: _, ...run }: NewRun, isSeparate = false): SentRun {
@@ -67,6 +94,12 @@ export function contentsOf(operation: Operation): Content[] {
   if (operation.kind === 'add') return [...raw(operation.run.attachments), ...plot(operation.run.plot as object)];
   if (operation.kind === 'attach') return raw(operation.files);
   if (operation.kind === 'append') return operation.batch.parts.flatMap(({ run }) => plot(run.plot as object));
+  if (operation.kind === 'import')
+    return (operation.rows['attachments'] ?? []).flatMap(({ sha256, size, path, kind, refused, upload }) => {
+      if (refused === 1 || upload || kind === 'surplus') return [];
+      const content = { sha256: String(sha256), size: Number(size) };
+      return kind === 'plot' ? { ...content, kind } : { ...content, path: String(path), kind: 'raw' as const };
+    });
   return [];
 }
 

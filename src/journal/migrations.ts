@@ -494,4 +494,6 @@ export const MIGRATIONS: readonly string[] = [
   CREATE TABLE forwarded (sha256 TEXT NOT NULL, forward INTEGER NOT NULL, PRIMARY KEY (sha256, forward)) STRICT, WITHOUT ROWID;
   CREATE INDEX forwarded_forward ON forwarded (forward);
   `,
+  // Where the runs of a member were moved to, and the last of its own runs that was handed over; null: all of them were.
+  'ALTER TABLE membership ADD COLUMN url TEXT; ALTER TABLE membership ADD COLUMN importing INTEGER;',
 ];

@@ -40,6 +40,14 @@ const ANSWER_KEPT_MS = 3_600_000;
 /** The outbox's part of decisions: requests, answers, and the changes that decisions make to runs. */
 export type RequestStore = ReturnType<typeof createRequestStore>;
 
+/** On a member of a fleet: runs have other numbers in its own journal, so the leader decides about them. */
+export const withoutRuns = (requests: RequestStore): RequestStore => ({
+  ...requests,
+  pending: async (limit) => (await requests.pending(limit)).filter(({ request }) => !request || !isAboutRun(request)),
+});
+
+export const isAboutRun = (request: Request): boolean => request.kind !== 'backfill';
+
 export function createRequestStore({ db, commit, now }: Store) {
   const putAnswer = (pending: number, answer: Answer): Answer => {
     db.run`UPDATE inbox SET answer = ${JSON.stringify(answer)} WHERE id = ${pending}`;

@@ -1,27 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { weighing } from '../support/daemon-process.js';
-import { type FleetSite, makeFleet } from '../support/fleet-site.js';
+import { countExperiments, expectFiled, makeFleet } from '../support/fleet-site.js';
 import { noPostgres } from '../support/postgres.js';
 import { until } from '../support/until.js';
-
-const titles = ({ notebook }: FleetSite): string[] =>
-  notebook.control
-    .experiments()
-    .filter(({ state }) => state === 'normal')
-    .map(({ title }) => title);
-
-/** Resolves when this many experiments are complete, and fails if there are more a little later. */
-async function filed(fleet: FleetSite, count: number, withinMs = 60_000): Promise<void> {
-  const complete = () =>
-    fleet.notebook.control
-      .experiments()
-      .filter(({ title, comments }) => !title.startsWith('labfeed ') && comments.length > 0);
-  await until(`${count} experiments are filed`, () => complete().length >= count, withinMs);
-  await new Promise((resolve) => setTimeout(resolve, 1500));
-  expect(titles(fleet)).toHaveLength(count);
-  expect(complete()).toHaveLength(count);
-  for (const { comments } of complete()) expect(comments).toHaveLength(1);
-}
 
 describe.skipIf(noPostgres)('a fleet', () => {
   test('two watchers and a deliverer file each of 13 runs once, even those that both saw', async () => {
@@ -34,7 +15,7 @@ describe.skipIf(noPostgres)('a fleet', () => {
     for (let n = 0; n < 8; n++) one.drop(`a${n}.csv`, weighing(n));
     for (let n = 5; n < 13; n++) two.drop(`b${n}.csv`, weighing(n));
     const daemons = [deliverer.start(), one.start(), two.start()];
-    await filed(fleet, 13);
+    await expectFiled(fleet, 13);
     for (const daemon of daemons) expect(await daemon.stop()).toBe(0);
     // The session key of the leader is gone, and none of the experiments was touched by another one.
     expect(
@@ -51,13 +32,13 @@ describe.skipIf(noPostgres)('a fleet', () => {
     const daemons = [deliverer.start(), one.start()];
     await daemons[0]?.logged('delivering for the fleet');
     for (let n = 0; n < 30; n++) one.drop(`a${n}.csv`, weighing(n));
-    await until('some are filed', () => titles(fleet).length >= 3, 30_000);
+    await until('some are filed', () => countExperiments(fleet) >= 3, 30_000);
     await fleet.cluster.kill();
     // Watched and kept here meanwhile.
     for (let n = 30; n < 40; n++) one.drop(`a${n}.csv`, weighing(n));
     await new Promise((resolve) => setTimeout(resolve, 2000));
     await fleet.cluster.start();
-    await filed(fleet, 40);
+    await expectFiled(fleet, 40);
     for (const daemon of daemons) expect(await daemon.stop()).toBe(0);
   }, 180_000);
 
@@ -69,19 +50,19 @@ describe.skipIf(noPostgres)('a fleet', () => {
     const standby = second.start();
     await standby.logged('ready');
     for (let n = 0; n < 25; n++) second.drop(`a${n}.csv`, weighing(n));
-    await until('some are filed', () => titles(fleet).length >= 5, 30_000);
+    await until('some are filed', () => countExperiments(fleet) >= 5, 30_000);
     const killedAt = Date.now();
     await leader.kill();
     await standby.logged('delivering for the fleet', 40_000);
     const took = Date.now() - killedAt;
     expect(took).toBeLessThan(30_000);
-    await filed(fleet, 25, 90_000);
+    await expectFiled(fleet, 25, 90_000);
     console.log(`a killed leader was replaced after ${(took / 1000).toFixed(1)} s`);
     // The one that returns follows.
     const back = first.start();
     await back.logged('ready');
     first.drop('late.csv', weighing(100));
-    await filed(fleet, 26);
+    await expectFiled(fleet, 26);
     await Promise.all([standby.stop(), back.stop()]);
   }, 240_000);
 
@@ -93,14 +74,14 @@ describe.skipIf(noPostgres)('a fleet', () => {
     const standby = second.start();
     await standby.logged('ready');
     for (let n = 0; n < 20; n++) second.drop(`a${n}.csv`, weighing(n));
-    await until('some are filed', () => titles(fleet).length >= 3, 30_000);
+    await until('some are filed', () => countExperiments(fleet) >= 3, 30_000);
     leader.child.kill('SIGSTOP');
     await standby.logged('delivering for the fleet', 40_000);
-    await filed(fleet, 20, 90_000);
+    await expectFiled(fleet, 20, 90_000);
     leader.child.kill('SIGCONT');
     await leader.logged('not delivering for the fleet any more');
     second.drop('late.csv', weighing(100));
-    await filed(fleet, 21);
+    await expectFiled(fleet, 21);
     await Promise.all([standby.stop(), leader.stop()]);
   }, 240_000);
 });

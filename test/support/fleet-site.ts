@@ -1,11 +1,12 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { onTestFinished } from 'vitest';
+import { expect, onTestFinished } from 'vitest';
 import type { Dialect } from '../../src/model.js';
 import { type DaemonProcess, type Site, startDaemon } from './daemon-process.js';
 import { type Cluster, startCluster } from './postgres.js';
 import { createTestSandbox, type TestSandbox } from './sandbox.js';
 import { tempFolder } from './temp-folder.js';
+import { until } from './until.js';
 
 interface MemberOptions {
   readonly role?: 'all' | 'watch' | 'deliver';
@@ -17,6 +18,8 @@ interface MemberOptions {
 interface Member extends Site {
   readonly name: string;
   start(env?: NodeJS.ProcessEnv): DaemonProcess;
+  /** A configuration for the same folders and journal, without the fleet. */
+  readonly alone: string;
 }
 
 export interface FleetSite {
@@ -25,6 +28,28 @@ export interface FleetSite {
   readonly cluster: Cluster;
   readonly notebook: TestSandbox;
   member(name: string, options?: MemberOptions): Member;
+}
+
+const titles = ({ notebook }: FleetSite): string[] =>
+  notebook.control
+    .experiments()
+    .filter(({ state }) => state === 'normal')
+    .map(({ title }) => title);
+
+/** How many experiments there are. */
+export const countExperiments = (fleet: FleetSite): number => titles(fleet).length;
+
+/** Resolves when this many experiments are complete, and fails if there are more a little later. */
+export async function expectFiled(fleet: FleetSite, count: number, withinMs = 60_000): Promise<void> {
+  const complete = () =>
+    fleet.notebook.control
+      .experiments()
+      .filter(({ title, comments }) => !title.startsWith('labfeed ') && comments.length > 0);
+  await until(`${count} experiments are filed`, () => complete().length >= count, withinMs);
+  await new Promise((resolve) => setTimeout(resolve, 1500));
+  expect(titles(fleet)).toHaveLength(count);
+  expect(complete()).toHaveLength(count);
+  for (const { comments } of complete()) expect(comments).toHaveLength(1);
 }
 
 const BALANCE = '  balance: { watch: data/balance, ready: { quiet: 150ms }, experiment: { plot: never } }';
@@ -55,10 +80,13 @@ export async function makeFleet(dialect: Dialect = 'v2', timeout = '1s'): Promis
         ...(role === 'deliver' ? [] : [`instruments:\n${instruments}\n`]),
       ];
       writeFileSync(config, lines.join(''));
+      const alone = join(own, 'alone.yaml');
+      writeFileSync(alone, `${server}journal: state/journal.db\nstatus: false\n${settings}instruments:\n${instruments}\n`);
       return {
         name,
         folder: own,
         config,
+        alone,
         journal: join(own, 'state', 'journal.db'),
         drop(file, content, instrument = 'balance') {
           mkdirSync(join(own, 'data', instrument), { recursive: true });

@@ -2,14 +2,34 @@ import { promises } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 
 /*
- * Loaded into a daemon with `--import`: kills it before or after a change to a file with a private name, as a power cut
- * would. LABFEED_KILL_AT counts these moments from 0.
+ * Loaded into a process with `--import`: kills it before or after a change to a file with a private name, as a power cut
+ * would. LABFEED_KILL_AT counts these moments from 0. With LABFEED_KILL_AT_QUERY, the moments are before and after each
+ * query of a fleet's database.
  */
-const killAt = Number(process.env['LABFEED_KILL_AT']);
+const atQuery = process.env['LABFEED_KILL_AT_QUERY'];
+const killAt = Number(process.env['LABFEED_KILL_AT'] ?? Number.NaN);
 let moments = 0;
 
-function pass() {
-  if (moments++ === killAt) process.kill(process.pid, 'SIGKILL');
+function pass(at = killAt) {
+  if (moments++ === at) process.kill(process.pid, 'SIGKILL');
+}
+
+if (atQuery !== undefined) {
+  const { Client } = (await import('pg')).default;
+  const { query } = Client.prototype;
+  Client.prototype.query = function (...args) {
+    pass(Number(atQuery));
+    const callback = args.at(-1);
+    // The pool passes a callback.
+    if (typeof callback === 'function')
+      args[args.length - 1] = (...results) => {
+        pass(Number(atQuery));
+        callback(...results);
+      };
+    const result = query.apply(this, args);
+    if (typeof callback !== 'function') result?.then?.(() => pass(Number(atQuery)), () => undefined);
+    return result;
+  };
 }
 
 const isChange = (name, args) =>
