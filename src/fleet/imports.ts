@@ -212,8 +212,11 @@ const ownOf = (db: Connection, member: number, id: number): number =>
 
 function readOwn(db: Connection, member: number, id: number): WholeRun | undefined {
   const whole = readWholeRun(db, id);
-  const unread = whole?.unread.map(({ own, n }) => ({ own: ownOf(db, member, own), n })) ?? [];
-  return whole && { ...whole, own: ownOf(db, member, id), unread };
+  const versions = whole?.rows['versions']?.map((row) => {
+    const unread = row['unread'] ? ownOf(db, member, Number(row['unread'])) : 0;
+    return { ...row, unread: unread > 0 ? unread : null };
+  });
+  return whole && { ...whole, own: ownOf(db, member, id), rows: { ...whole.rows, ...(versions && { versions }) } };
 }
 
 /**
@@ -241,7 +244,6 @@ function fromFleet(whole: WholeRun, member: number, name: string): WholeRun {
     found.map((row) => ({
       ...withPaths(row, own),
       ...(table === 'growths' && { generation: generation(row['generation']) }),
-      ...(table === 'versions' && { unread: null }),
     })),
   ]);
   return {

@@ -145,7 +145,7 @@ async function moveIn(deps: MigrateDeps): Promise<Result> {
     `${plural(runs, 'run')} of this machine ${runs === 1 ? 'is' : 'are'} in the fleet; another machine has ${shared} of them, too`,
     ...twice.map(({ run, reason }) => `run ${run} is held: ${reason}`),
     ...failures.map(({ reason }) => `a run could not be moved: ${reason}`),
-    `start labfeed with the configuration of the fleet (role: ${fleet.role})`,
+    `start the daemon: its role is ${fleet.role}`,
   ].join('\n');
   return { runs, shared, twice, failed: failures.length, text };
 }
@@ -172,7 +172,7 @@ async function moveOut(deps: MigrateDeps): Promise<Result> {
     return {
       ...NOTHING,
       runs,
-      text: `${plural(runs, 'run')} taken back from the fleet\nset journal: ${path}, and start labfeed`,
+      text: `${plural(runs, 'run')} taken back from the fleet\nset journal: ${path}, and start the daemon`,
     };
   } finally {
     copy.database.close();
@@ -271,17 +271,13 @@ async function fetchContents(from: Connection, { postgres, path }: MigrateDeps, 
 /** Within a commit. Returns how many there are. */
 function takeBack(db: Connection, from: Connection, { member }: Membership, name: string): number {
   const id = db.value<string>`SELECT id FROM identity` ?? '';
-  const numbers = new Map<number, number>();
-  const unread: { run: number; n: number; of: number }[] = [];
+  let count = 0;
   for (const whole of readDepartures(from, member, name)) {
     const own = whole.own > 0 ? whole.own : (db.value<number>`SELECT max(id) FROM runs` ?? 0) + 1;
-    numbers.set(whole.own, own);
+    count += 1;
     if (whole.isShared) leaveToFleet(db, own);
     else takeOne(db, own, whole, id);
-    unread.push(...whole.unread.map(({ own: of, n }) => ({ run: own, n, of })));
   }
-  for (const { run, n, of } of unread)
-    db.run`UPDATE versions SET unread = ${run} WHERE run = ${numbers.get(of) ?? of} AND n = ${n}`;
   // Empty experiments stay with the fleet: two journals must not use the same one.
   const own = new Set(db.values<string>`SELECT DISTINCT instrument FROM runs`);
   const { servers, shapes } = readFacts(from);
@@ -296,7 +292,7 @@ function takeBack(db: Connection, from: Connection, { member }: Membership, name
   db.run`DELETE FROM forwards`;
   db.run`DELETE FROM forwarded`;
   db.run`DELETE FROM membership`;
-  return numbers.size;
+  return count;
 }
 
 const NOT_HERE = 'another machine of the fleet has the same file, and the fleet files it';

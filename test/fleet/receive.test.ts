@@ -1,80 +1,15 @@
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.js';
-import { takeLease } from '../../src/fleet/lease.js';
 import { join, knownMembership } from '../../src/fleet/member.js';
-import { receive, retrySetAside } from '../../src/fleet/receive.js';
-import { prepareSchema } from '../../src/fleet/upgrade.js';
-import { follow, lead, openWorkingCopy } from '../../src/fleet/working-copy.js';
+import { retrySetAside } from '../../src/fleet/receive.js';
 import type { NewGrowth } from '../../src/growth.js';
-import { type FleetState, forwardingGrowths, forwardingOutbox, takeState } from '../../src/journal/forwards.js';
-import type { NewRun, Reading } from '../../src/outbox.js';
+import { type FleetState, takeState } from '../../src/journal/forwards.js';
+import type { NewRun } from '../../src/outbox.js';
+import { newRun, reading, useFleets } from '../support/leading-fleet.js';
 import { memoryJournal } from '../support/memory-journal.js';
-import { type Cluster, connectTo, memberOf, noPostgres, startCluster } from '../support/postgres.js';
-import { silentLog } from '../support/silent-log.js';
+import { memberOf, noPostgres } from '../support/postgres.js';
 
-let cluster: Cluster;
-
-beforeAll(async () => {
-  if (!noPostgres) cluster = await startCluster();
-}, 60_000);
-afterAll(async () => cluster?.remove(), 60_000);
-
-async function newFleet() {
-  const url = await cluster.createDatabase();
-  const postgres = connectTo(url);
-  onTestFinished(() => postgres.close());
-  const { id } = await prepareSchema(postgres, true);
-  const shared = { clock: systemClock, log: silentLog() };
-  const lease = await takeLease(postgres, 1000, { ...shared, lost: () => undefined });
-  onTestFinished(() => lease?.release(true));
-  const copy = openWorkingCopy(':memory:');
-  await follow(copy, postgres);
-  const journal = lead({ ...shared, copy, postgres, id, epoch: lease?.epoch ?? 0, fenced: () => undefined });
-  const { db } = journal.store;
-  return {
-    url,
-    postgres,
-    id,
-    journal,
-    receive: () => receive(journal, postgres, silentLog()),
-    runs: () =>
-      db.rows<{ id: number; path: string; sha256: string; step: string; parked: string | null }>`
-        SELECT id, path, sha256, step, parked FROM runs ORDER BY id`,
-    comments: () => db.values<string>`SELECT text FROM comments ORDER BY run, n`,
-    failures: () => db.rows<{ number: number; reason: string }>`SELECT number, reason FROM failures ORDER BY number`,
-    async member(name: string) {
-      const own = memoryJournal(systemClock);
-      const { member } = await join(own, memberOf(url, name), id, postgres);
-      return {
-        own,
-        member,
-        outbox: forwardingOutbox(own.store, own.outbox),
-        growths: forwardingGrowths(own.store),
-        /** As the member does, but whatever was sent before is sent again. */
-        async send(): Promise<void> {
-          const rows = own.store.db.rows<{ id: number; operation: string }>`SELECT id, operation FROM forwards`;
-          for (const { id: number, operation } of rows)
-            await postgres.run(
-              'INSERT INTO labfeed.operations (member, number, operation) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING',
-              [...[member, number, operation]],
-            );
-        },
-      };
-    },
-  };
-}
-
-const newRun = (content: string, path = `/data/${content}`, more: Partial<NewRun> = {}): NewRun => ({
-  instrument: 'balance',
-  file: { path, location: path, size: 1, mtimeNs: 5_000_000n, inode: 1n, sha256: content.padStart(64, 'f') },
-  copy: '',
-  backlog: false,
-  mapping: 'm',
-  ...more,
-});
-const reading = (text: string): Extract<Reading, { problem?: never }> => ({
-  draft: { title: text, date: '2026-01-01', body: text, tags: [], comments: [text] },
-});
+const newFleet = useFleets();
 
 describe.skipIf(noPostgres)('operations of members', () => {
   test('take effect once, whatever is sent again, and equal files of two members are one run', async () => {

@@ -1,7 +1,7 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/clock.js';
 import { fromPostgres, toPostgres } from '../../src/fleet/changes.js';
 import type { Postgres } from '../../src/fleet/database.js';
@@ -10,24 +10,12 @@ import { prepareSchema } from '../../src/fleet/upgrade.js';
 import { follow, lead, openWorkingCopy, type WorkingCopy } from '../../src/fleet/working-copy.js';
 import { MIGRATIONS } from '../../src/journal/migrations.js';
 import type { NewRun, Reading } from '../../src/outbox.js';
-import { type Cluster, connectTo, noPostgres, startCluster } from '../support/postgres.js';
+import { useCluster } from '../support/leading-fleet.js';
+import { noPostgres } from '../support/postgres.js';
 import { silentLog } from '../support/silent-log.js';
 import { tempFolder } from '../support/temp-folder.js';
 
-let cluster: Cluster;
-
-beforeAll(async () => {
-  if (!noPostgres) cluster = await startCluster();
-}, 60_000);
-afterAll(async () => cluster?.remove(), 60_000);
-
-async function newFleet() {
-  const url = await cluster.createDatabase();
-  const postgres = connectTo(url);
-  onTestFinished(() => postgres.close());
-  const { id } = await prepareSchema(postgres, true);
-  return { url, postgres, id };
-}
+const newFleet = useCluster();
 
 const options = { clock: systemClock, log: silentLog() };
 

@@ -48,7 +48,10 @@ describe.skipIf(noPostgres)('moving to a fleet and back', () => {
       'the configuration is not that of the fleet yet',
     );
     const moved = await killedAndRepeated(into, pc.folder);
-    expect(moved).toMatchObject({ status: 0, stdout: expect.stringContaining('5 runs of this machine are in the fleet') });
+    expect(moved).toMatchObject({
+      status: 0,
+      stdout: expect.stringContaining('5 runs of this machine are in the fleet'),
+    });
     expect(moved.kills).toBeGreaterThan(3);
     const late = startDaemon(pc.alone);
     expect(await late.ended).not.toBe(0);

@@ -81,7 +81,10 @@ export async function makeFleet(dialect: Dialect = 'v2', timeout = '1s'): Promis
       ];
       writeFileSync(config, lines.join(''));
       const alone = join(own, 'alone.yaml');
-      writeFileSync(alone, `${server}journal: state/journal.db\nstatus: false\n${settings}instruments:\n${instruments}\n`);
+      writeFileSync(
+        alone,
+        `${server}journal: state/journal.db\nstatus: false\n${settings}instruments:\n${instruments}\n`,
+      );
       return {
         name,
         folder: own,

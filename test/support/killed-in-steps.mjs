@@ -27,7 +27,11 @@ if (atQuery !== undefined) {
         callback(...results);
       };
     const result = query.apply(this, args);
-    if (typeof callback !== 'function') result?.then?.(() => pass(Number(atQuery)), () => undefined);
+    if (typeof callback !== 'function')
+      result?.then?.(
+        () => pass(Number(atQuery)),
+        () => undefined,
+      );
     return result;
   };
 }
