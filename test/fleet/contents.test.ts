@@ -86,7 +86,9 @@ async function handOver(runs: number, { url, id, postgres }: Awaited<ReturnType<
     await outbox.add(newRun(String(n)), { draft: { title: '', date: '2026-01-01', body: '', tags: [], comments: [] } });
   const { spool, removals } = createSpool();
   const sending = createMember({
-    ...{ journal, postgres, member, name: 'pc1', spool, clock: systemClock, log: silentLog(), listEveryMs: 0 },
+    ...{ journal, postgres, name: 'pc1', spool, clock: systemClock, log: silentLog(), listEveryMs: 0 },
+    member: () => member,
+    rejoin: async () => undefined,
     rescan: () => undefined,
     followed: () => undefined,
     live: () => ({}) as never,
