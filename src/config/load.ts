@@ -413,6 +413,9 @@ function readListed({ name, value, config }: CheckedEntry): ListedInstrument {
   return { name, changed, duplicates, comments };
 }
 
+/** One of which nothing but the name is known. */
+export const listInstrument = (name: string): ListedInstrument => ({ name, ...DEFAULTS });
+
 /** Without an instrument there is nothing to do. Usually its key is misspelt, which is then one of the problems. */
 export function missingInstruments({ listed, incompleteBecause, placeOf }: LoadedConfig): Problem[] {
   if (listed.length > 0 || incompleteBecause.length > 0) return [];

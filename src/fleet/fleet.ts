@@ -78,6 +78,7 @@ export async function joinFleet(deps: FleetDeps) {
     rescan: (instrument) => rescan(instrument),
     followed: () => (leader ? undefined : copy?.position()),
     live: deps.live,
+    listed: () => config.listed,
     listEveryMs: isDeliverer ? 0 : LIST_MS,
   });
 

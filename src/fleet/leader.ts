@@ -1,23 +1,23 @@
-import { atMost, type Clock, every, type Loop, retry } from '../clock.js';
+import { atMost, type Clock, every, type Loop, retry, systemClock } from '../clock.js';
 import type { UsableConfig } from '../config/load.js';
 import { holdKey, type Key, readKey } from '../config/secrets.js';
 import { connect, keyOf, type OnResponse, openNotebook, type Schedule } from '../connection.js';
 import { applyDecisions, openDelivery, pruneDaily } from '../daemon/runtime.js';
 import { createProof } from '../daemon/sources.js';
 import { StoppedError, trackUnknownOutcomes } from '../deliver/context.js';
-import { explain } from '../errors.js';
+import { explain, LabfeedError } from '../errors.js';
 import { answerSchema } from '../journal/decisions.js';
 import type { Operation } from '../journal/forwards.js';
 import { applyRequests, type SourceProbe } from '../journal/requests.js';
-import type { Log } from '../log.js';
+import { createLog, type Log } from '../log.js';
 import type { Notebook } from '../notebook/client.js';
 import type { Observer } from '../pipeline.js';
 import { attachFromDatabase, sweepContents } from './contents.js';
 import type { Postgres } from './database.js';
-import { LEASE_MS, type Lease } from './lease.js';
+import { LEASE_MS, type Lease, takeLease } from './lease.js';
 import { receive, retrySetAside } from './receive.js';
 import { type SessionKey, takeSessionKey } from './session-keys.js';
-import { lead, type WorkingCopy } from './working-copy.js';
+import { follow, type LeadingJournal, lead, openWorkingCopy, type WorkingCopy } from './working-copy.js';
 
 export interface LeaderDeps {
   readonly config: UsableConfig;
@@ -169,6 +169,52 @@ export function startLeading(deps: LeaderDeps) {
 
 const REMOVE_KEY_MS = 1500;
 
+interface CommandDeps {
+  readonly postgres: Postgres;
+  /** The id of the fleet, and the number of this machine in it. */
+  readonly fleet: string;
+  readonly member: number;
+  /** Of the working copy, which no daemon uses. */
+  readonly path: string;
+}
+
+/**
+ * For commands, while no machine delivers: all operations of members are applied, then `work` is done with the outbox of the
+ * fleet. Nothing is sent. `mayFollow`: whether the last machine that delivered may not have stopped properly. Returns
+ * undefined if a machine delivers.
+ */
+export async function leadForCommand<T>(
+  { postgres, fleet, member, path }: CommandDeps,
+  work: (journal: LeadingJournal) => Promise<T>,
+  mayFollow = true,
+): Promise<{ readonly result: T } | undefined> {
+  const { log } = createLog({ level: 'error', format: 'json' });
+  const shared = { clock: systemClock, log };
+  const lease = await takeLease(postgres, member, { ...shared, lost: () => undefined });
+  if (!lease) return undefined;
+  try {
+    // It may only be paused, with a key that a successor would have deleted.
+    if (!mayFollow && lease.predecessor?.isSelf === false)
+      throw new LabfeedError('the machine that delivered for the fleet did not stop properly', {
+        hint: 'start it, or another one that delivers, and run this command again',
+      });
+    const copy = openWorkingCopy(path);
+    await follow(copy, postgres).catch((error: unknown) => {
+      copy.database.close();
+      throw error;
+    });
+    const journal = lead({ ...shared, copy, postgres, epoch: lease.epoch, id: fleet, fenced: () => undefined });
+    try {
+      while ((await receive(journal, postgres, log)) > 0);
+      return { result: await work(journal) };
+    } finally {
+      await journal.close();
+    }
+  } finally {
+    await lease.release(true);
+  }
+}
+
 async function withNotebook<T>(config: UsableConfig, key: Key, act: (api: Notebook) => Promise<T>): Promise<T> {
   const api = openNotebook(config, { key });
   try {
@@ -194,14 +240,12 @@ const ELSEWHERE: SourceProbe = {
   find: async (_, [path]) => ({ path, has: 'itsBytes' }),
 };
 
-type LeadersJournal = ReturnType<typeof lead>;
-
 /** Members need answers for an hour at most. */
 const ANSWER_KEPT_MS = 3_600_000;
 
 async function answerMembers(
   { config, path, clock, log }: LeaderDeps,
-  journal: LeadersJournal,
+  journal: LeadingJournal,
   delivery: ReturnType<typeof openDelivery> | undefined,
   signal: AbortSignal,
 ): Promise<void> {
@@ -260,7 +304,7 @@ async function answerMembers(
 }
 
 /** Standbys that were seen lately need the changes that they have not followed yet. */
-async function tidy(postgres: Postgres, journal: LeadersJournal): Promise<void> {
+async function tidy(postgres: Postgres, journal: LeadingJournal): Promise<void> {
   await postgres.run(`DELETE FROM labfeed.changes WHERE at < now() - interval '1 hour' OR seq <= (SELECT
     coalesce(min(followed), (SELECT seq FROM labfeed.fleet)) FROM labfeed.members, labfeed.fleet WHERE role <> 'watch'
     AND members.id <> fleet.leader AND seen_at > now() - interval '10 minutes')`);

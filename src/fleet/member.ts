@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { type Clock, every } from '../clock.js';
 import type { FleetConfig } from '../config/fleet.js';
+import type { ListedInstrument } from '../config/load.js';
 import { explain, LabfeedError } from '../errors.js';
 import { answerSchema } from '../journal/decisions.js';
 import { contentsOf, type FleetState, type Operation, putForward, takeState } from '../journal/forwards.js';
@@ -172,6 +173,8 @@ interface MemberDeps {
   /** How far the working copy has followed; undefined for a watcher. */
   followed(): number | undefined;
   live(): Live;
+  /** The instruments of this machine, for `recover`. */
+  listed(): readonly ListedInstrument[];
   /** How often the list of members is read. */
   readonly listEveryMs: number;
 }
@@ -450,12 +453,12 @@ async function readAnswer({ postgres, member }: MemberDeps, number: number): Pro
 }
 
 /** For the other members: it runs, its clock, and what it does. */
-async function beat({ postgres, member, clock, followed, live }: MemberDeps): Promise<void> {
+async function beat({ postgres, member, clock, followed, live, listed }: MemberDeps): Promise<void> {
   const { fleet: _, ...own } = live();
   await postgres.run(
     `UPDATE labfeed.members SET seen_at = clock_timestamp(), followed = $2, live = $3,
        skew_ms = $4 - (extract(epoch FROM clock_timestamp()) * 1000)::bigint WHERE id = $1`,
-    [member(), followed() ?? null, JSON.stringify(own), clock.now()],
+    [member(), followed() ?? null, JSON.stringify({ ...own, listed: listed() }), clock.now()],
   );
 }
 

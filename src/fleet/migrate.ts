@@ -14,20 +14,18 @@ import { putForward, type WholeRun } from '../journal/forwards.js';
 import { type Journal, openJournal } from '../journal/journal.js';
 import { applyRequests } from '../journal/requests.js';
 import { mergeFacts, putWholeRun, readFacts } from '../journal/whole-runs.js';
-import { createLog } from '../log.js';
 import { withJournalId } from '../markers.js';
 import { STAND_IN } from '../model.js';
 import { Spool, spoolOf } from '../spool.js';
 import { plural } from '../text.js';
 import { sourceProbe } from '../watch/identify.js';
 import { readContent } from './contents.js';
-import { adviseConnection, FencedError, Postgres } from './database.js';
+import { adviseConnection, Postgres } from './database.js';
 import { type Departed, readDepartures } from './imports.js';
-import { takeLease } from './lease.js';
+import { leadForCommand } from './leader.js';
 import { forward, join, type Membership } from './member.js';
-import { receive } from './receive.js';
 import { prepareSchema } from './upgrade.js';
-import { follow, lead, openWorkingCopy } from './working-copy.js';
+import { follow, openWorkingCopy } from './working-copy.js';
 
 interface MigrateOptions extends JsonOption {
   readonly to: string;
@@ -69,7 +67,7 @@ async function migrate({ to, json, ...options }: MigrateOptions): Promise<void> 
   }
 }
 
-const unreachable = (cause: unknown): LabfeedError =>
+export const unreachable = (cause: unknown): LabfeedError =>
   new LabfeedError(`cannot use the database of the fleet: ${explain(cause)}`, {
     hint: adviseConnection(cause) ?? 'run the command again: it continues where it stopped',
     cause,
@@ -192,6 +190,7 @@ async function handOver(deps: MigrateDeps, membership: Membership, isLeaving = f
   const { journal, postgres, path, progress } = deps;
   const { db } = journal.store;
   const { member } = membership;
+  const command = { postgres, ...membership, path: fleetCopyOf(path) };
   const spool = new Spool(spoolOf(path));
   while (await forward({ journal, postgres, member: () => member, spool })) {
     const at = db.value<number>`SELECT count(*) FROM runs WHERE id <= (SELECT ifnull(importing, 0) FROM membership)`;
@@ -204,7 +203,7 @@ async function handOver(deps: MigrateDeps, membership: Membership, isLeaving = f
       member,
     ]);
     if ((row?.number ?? 0) >= last) return;
-    if (await applyHere(deps, membership, isLeaving)) continue;
+    if (await leadForCommand(command, async () => undefined, !isLeaving)) continue;
     if (!isToldWho) progress.print('another machine delivers for the fleet: waiting until it has taken the runs');
     isToldWho = true;
     await systemClock.sleep(POLL_MS);
@@ -212,41 +211,6 @@ async function handOver(deps: MigrateDeps, membership: Membership, isLeaving = f
 }
 
 const POLL_MS = 500;
-
-/** While no machine delivers, the command applies the operations itself, with the code of the leader. Sends nothing. */
-async function applyHere(
-  { postgres, path }: MigrateDeps,
-  { fleet, member }: Membership,
-  isLeaving: boolean,
-): Promise<boolean> {
-  const { log } = createLog({ level: 'error', format: 'json' });
-  const shared = { clock: systemClock, log };
-  const lease = await takeLease(postgres, member, { ...shared, lost: () => undefined });
-  if (!lease) return false;
-  // It may only be paused, with a key that a successor would have deleted.
-  if (isLeaving && lease.predecessor?.isSelf === false) {
-    await lease.release(true);
-    throw new LabfeedError('the machine that delivered for the fleet did not stop properly', {
-      hint: 'start it, or another one that delivers, and run this command again',
-    });
-  }
-  const copy = openWorkingCopy(fleetCopyOf(path));
-  try {
-    await follow(copy, postgres);
-    const journal = lead({ ...shared, copy, postgres, epoch: lease.epoch, id: fleet, fenced: () => undefined });
-    try {
-      while ((await receive(journal, postgres, log)) > 0);
-    } finally {
-      await journal.close();
-    }
-  } catch (error) {
-    if (!(error instanceof FencedError)) throw error;
-  } finally {
-    if (copy.database.isOpen) copy.database.close();
-    await lease.release(true);
-  }
-  return true;
-}
 
 /** Raw files that were not attached yet are in the database. */
 async function fetchContents(from: Connection, { postgres, path }: MigrateDeps, { member }: Membership): Promise<void> {

@@ -2,7 +2,7 @@ import { type Command, InvalidArgumentError } from 'commander';
 import { configFrom, type JsonOption, parseNumber, requireJournal, withJson } from '../commands/options.js';
 import { createProgressLine } from '../commands/terminal.js';
 import type { LoadedConfig, UsableConfig } from '../config/load.js';
-import { ConfigError, EXIT, explainProblem, LabfeedError } from '../errors.js';
+import { ConfigError, EXIT, explainProblem } from '../errors.js';
 import { onStopRequest } from '../process.js';
 import { plural } from '../text.js';
 import { type IdRange, MAX_MISSING, type Recovered, recoverJournal } from './recover.js';
@@ -23,8 +23,8 @@ export function addRecover(command: Command): void {
     .action(runRecover);
 }
 
-const STOP_FIRST = `Stop the daemon first. Also run this command after the server has been restored
-from a backup.`;
+const STOP_FIRST = `Stop the daemon first; in a fleet, those of all machines that deliver. Also run this
+command after the server or the database of a fleet has been restored from a backup.`;
 
 function parseRange(text: string): IdRange {
   const [, from, to] = /^(\d+)-(\d+)$/.exec(text) ?? [];
@@ -37,12 +37,11 @@ function parseRange(text: string): IdRange {
 async function runRecover({ ids, skipUnreadable, json, ...options }: RecoverOptions): Promise<void> {
   const config = configFrom(options);
   requireInstrumentNames(config);
-  if (config.settings.fleet)
-    throw new LabfeedError('`recover` works on the journal of one machine, and this one belongs to a fleet', {
-      hint: 'docs/fleet.md says how to end a halt of a fleet',
-    });
   const progress = createProgressLine();
-  const result = await recoverJournal(config, {
+  const { fleet } = config.settings;
+  // Loaded here, so that a single machine does not load it.
+  const recovering = fleet ? (await import('../fleet/recover.js')).recoverFleet : recoverJournal;
+  const result = await recovering(config, {
     signal: onStopRequest(),
     range: ids,
     skipUnreadable,

@@ -8,6 +8,7 @@ import { hasTags } from '../deliver/revise.js';
 import { MAX_DEPTH } from '../deliver/window.js';
 import { explain, LabfeedError, type NotebookError } from '../errors.js';
 import { createNotebookReader, isTemporary, isUnreadable, type NotebookReader, readBack } from '../evidence.js';
+import { refuseMoved } from '../journal/fleet-view.js';
 import { writeNote } from '../journal/identity.js';
 import { type Journal, openJournal } from '../journal/journal.js';
 import type { MarkedComment, PlacedRun } from '../journal/recovery.js';
@@ -72,7 +73,7 @@ const emptyResult = () => ({
   reopened: [] as number[],
 });
 
-interface RecoverOptions extends Pick<RecoverDeps, 'range' | 'skipUnreadable' | 'onProgress'> {
+export interface RecoverOptions extends Pick<RecoverDeps, 'range' | 'skipUnreadable' | 'onProgress'> {
   readonly signal: AbortSignal;
   onRetry(message: string): void;
 }
@@ -88,6 +89,7 @@ export async function recoverJournal(
   const path = config.settings.journal;
   const journal = await openJournal(path, systemClock);
   try {
+    refuseMoved(journal.store, path);
     const reader = createNotebookReader(notebook, { signal, onRetry });
     const result = await recover({ server, instruments: config.listed, journal, notebook: reader, ...deps });
     const { halted } = await journal.outbox.server(server).facts();
@@ -97,14 +99,18 @@ export async function recoverJournal(
     return result;
   } catch (error) {
     if (!signal.aborted) throw error;
-    const { halted } = await journal.outbox.server(server).facts();
-    throw halted === undefined
-      ? new LabfeedError('interrupted before anything was read or changed')
-      : stoppedEarly('interrupted');
+    throw await interrupted(server, journal);
   } finally {
     await notebook.close();
     await journal.close();
   }
+}
+
+export async function interrupted(server: string, { outbox }: Pick<Journal, 'outbox'>): Promise<LabfeedError> {
+  const { halted } = await outbox.server(server).facts();
+  return halted === undefined
+    ? new LabfeedError('interrupted before anything was read or changed')
+    : stoppedEarly('interrupted');
 }
 
 /** Fills the journal from the notebook. What was recovered is kept if it stops early. */

@@ -92,6 +92,7 @@ async function handOver(runs: number, { url, id, postgres }: Awaited<ReturnType<
     rescan: () => undefined,
     followed: () => undefined,
     live: () => ({}) as never,
+    listed: () => [],
   });
   onTestFinished(() => sending.stop());
   await vi.waitFor(() => expect(sending.kept()).toBe(0), 20_000);

@@ -34,6 +34,10 @@ export interface Cluster {
   readonly port: number;
   /** For a new, empty database. */
   createDatabase(): Promise<string>;
+  /** A backup of a database, as SQL. */
+  dump(url: string): string;
+  /** Replaces what the database has by a backup. Connections stay. */
+  restore(url: string, dump: string): void;
   start(): Promise<void>;
   /** Ends it as a crash of the server would. */
   kill(): Promise<void>;
@@ -103,6 +107,15 @@ export async function startCluster(): Promise<Cluster> {
       await client.query(`CREATE DATABASE ${name}`);
       await client.end();
       return `postgres://labfeed@127.0.0.1:${port}/${name}`;
+    },
+    dump(url) {
+      const [program, options] = runs('pg_dump', '--schema', 'labfeed', url);
+      return execFileSync(program, options, { cwd: folder, encoding: 'utf8', maxBuffer: 2 ** 28 });
+    },
+    restore(url, dump) {
+      const [program, options] = runs('psql', '--quiet', '--single-transaction', '-v', 'ON_ERROR_STOP=1', url);
+      const input = `SET client_min_messages = warning;\nDROP SCHEMA labfeed CASCADE;\n${dump}`;
+      execFileSync(program, options, { cwd: folder, input, stdio: ['pipe', 'ignore', 'inherit'] });
     },
     async remove() {
       await end('SIGQUIT');
