@@ -1,5 +1,5 @@
 import type { ParseMapping } from '../config/vocabulary.js';
-import type { FileRecord, Table, Value } from '../model.js';
+import type { FileRecord, Table } from '../model.js';
 import { isBlank, type Line } from '../parse/lines.js';
 import type { Source } from '../parse/source.js';
 import { readIso } from '../parse/values/date.js';
@@ -114,13 +114,13 @@ export function findDates(
   const columns = new Map<string, readonly [string, string]>();
   const rows: (NamedText & { table: string })[] = [];
   for (const table of tables) {
-    const texts = table.columns.map((_, n) => textsOf(table, n));
-    for (const [n, days] of texts.entries()) {
-      const [day, time] = [table.columns[n]?.name ?? '', table.columns[n + 1]?.name ?? ''];
-      if (days.length === 0 || !days.every(isDate) || (NUMBER_NAME.test(day) && !days.every(hasTime))) continue;
+    for (const [n, { name: day }] of table.columns.entries()) {
+      const days = textsOf(table, n, isDate);
+      if (days.length === 0 || (NUMBER_NAME.test(day) && !days.every(hasTime))) continue;
       pools.push({ name: day, texts: days });
-      const times = texts[n + 1] ?? [];
-      const isPair = !days.some(hasTime) && times.length >= days.length && times.every(isTime);
+      const time = table.columns[n + 1]?.name ?? '';
+      const times = textsOf(table, n + 1, isTime);
+      const isPair = !days.some(hasTime) && times.length >= days.length;
       if (isPair && day !== '' && time !== '') {
         pools.push({ name: day, texts: days.map((text, row) => `${text} ${times[row]}`) });
         columns.set(table.name, [day, time]);
@@ -189,13 +189,18 @@ function firstRowDate(
 
 const MAX_ROWS = 2000;
 
-const textsOf = ({ rows }: Table, column: number): string[] =>
-  rows
-    .slice(0, MAX_ROWS)
-    .map((row) => row[column])
-    .filter((value): value is Value => value !== undefined && typeof value.value !== 'number')
-    .map(({ text }) => text.trim())
-    .filter((text) => text !== '');
+/** The texts of a column; none if one of them does not pass. */
+function textsOf({ rows }: Table, column: number, passes: (text: string) => boolean): string[] {
+  const texts: string[] = [];
+  for (let n = 0; n < rows.length && n < MAX_ROWS; n++) {
+    const cell = rows[n]?.[column];
+    const text = typeof cell?.value === 'number' ? '' : (cell?.text.trim() ?? '');
+    if (text === '') continue;
+    if (!passes(text)) return [];
+    texts.push(text);
+  }
+  return texts;
+}
 
 interface NamedText {
   readonly name: string;

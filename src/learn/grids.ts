@@ -52,10 +52,9 @@ export function findNamedLists(lines: readonly Line[]): Body[] {
 const VALUE = /^(?:values?|results?|settings?|readings?|measured value|wert|ergebnis|valeur|valor|valore)$/i;
 
 function namesList({ cells }: Line): boolean {
-  const [name = '', ...others] = withoutEmptyEnd(cells);
-  return (
-    others.length > 0 && others.every(isWord) && isSubject(name) && others.slice(0, 2).some((cell) => VALUE.test(cell))
-  );
+  if (!isSubject(cells[0] ?? '')) return false;
+  const others = withoutEmptyEnd(cells).slice(1);
+  return others.length > 0 && others.every(isWord) && others.slice(0, 2).some((cell) => VALUE.test(cell));
 }
 
 function isListed(line: Line | undefined, width: number): boolean {
@@ -79,9 +78,11 @@ const areQuantities = (rows: readonly Line[]): boolean =>
   rows.some(({ cells: [name = ''] }) => isQuantity(name));
 
 function namesSamples(header: Line): boolean {
-  const [[first = ''], others] = [header.cells, samplesOf(header)];
+  const [first = ''] = header.cells;
+  if (!isSubject(first)) return false;
+  const others = samplesOf(header);
   if (others.length < MIN_SAMPLES || others.includes('') || new Set(others).size < others.length) return false;
-  return isSubject(first) && (areSamples(others) || (!ALSO_FACT.test(first) && others.every((cell) => isWord(cell))));
+  return areSamples(others) || (!ALSO_FACT.test(first) && others.every((cell) => isWord(cell)));
 }
 
 const withoutEmptyEnd = (cells: readonly string[]): readonly string[] =>

@@ -10,20 +10,12 @@ import { createNumberReader, readQuantity, startsWithLetter } from '../parse/val
 export type CellKind = 'any' | 'number' | 'date' | 'text';
 
 /** What instruments write instead of a number. */
-const NO_VALUE = new Set([
-  ...['nan', 'n/a', 'na', '#n/a', 'n.a.', 'nd', 'n.d.', 'null', 'none', 'inf', '-inf', '+inf', '1.#qnan'],
-  ...['-1.#ind', '-', '--', '---', '?????', 'ovrflw', 'overflow', 'over', 'missed', 'out of range'],
-  ...['undetermined', 'error'],
-]);
-
-const LONGEST_NO_VALUE = Math.max(...[...NO_VALUE].map(({ length }) => length));
-const DASHES = /^-{4,}$/;
+const NO_VALUE =
+  /^(?:nan|#?n\/a|na|n\.a\.|nd|n\.d\.|null|none|[+-]?inf|1\.#qnan|-1\.#ind|-+|\?{5}|ovrflw|over(?:flow)?|missed|out of range|undetermined|error)$/i;
 
 const numbers = createNumberReader({ decimal: undefined, thousands: undefined });
 
-/** Also dashes of any number. */
-export const isNoValue = (text: string): boolean =>
-  (text.length <= LONGEST_NO_VALUE && NO_VALUE.has(text.toLowerCase())) || DASHES.test(text);
+export const isNoValue = (text: string): boolean => NO_VALUE.test(text);
 
 const looksNumeric = (text: string): boolean => numbers.read(text) !== undefined || numbers.isAmbiguous(text);
 
@@ -55,15 +47,13 @@ const CENSORED = /^[<>≤≥]=?\s*\d/;
 const GROUPED = /^[-+]?\d{1,3}(?:[ \u00a0']\d{3})+(?:[.,]\d+)?(?: \S{1,8})?$/;
 const CLOCK = /^\d{1,3}:\d\d(?::\d\d(?:[.,]\d+)?)?(?: ?[AP]M)?$/i;
 
-const knownKinds = new WeakMap<Line, CellKind[]>();
+const KINDS = Symbol('kinds');
 
-/** Remembered, because each line is compared with many others. */
-export function kindsOf(line: Line): readonly CellKind[] {
-  const known = knownKinds.get(line);
-  if (known) return known;
-  const kinds = line.cells.map(kindOf);
-  knownKinds.set(line, kinds);
-  return kinds;
+/** Remembered, because each line is compared with many others. A WeakMap takes longer than finding out the kinds. */
+export function kindsOf({ cells }: Line): readonly CellKind[] {
+  const known: typeof cells & { [KINDS]?: readonly CellKind[] } = cells;
+  known[KINDS] ??= cells.map(kindOf);
+  return known[KINDS];
 }
 
 /** The kinds of the columns with one more row; undefined if the row does not fit. */

@@ -287,11 +287,11 @@ function isTable(lines: readonly Line[], body: Body, header: Header, region: Ran
   const rows = countRows(lines, body) - Number(header.from === body.from && header.rows > 0);
   const columns = countColumns(body);
   const hasNumbers = body.kinds.some(isMeasure);
+  const all = lines.slice(body.from, body.to);
   // `name 0 = Pressure`
-  const hasSigns = (n: number) => lines.slice(body.from, body.to).every(({ cells }) => /^[:=]$/.test(cells[n] ?? ''));
+  const hasSigns = (n: number) => all.every(({ cells }) => cells[n] === ':' || cells[n] === '=');
   if (body.kinds.some((_, n) => hasSigns(n))) return false;
-  const written = lines.slice(body.from, body.to).map(filledCells);
-  if (written.every(areMarkedPairs) && written.some((cells) => cells.length > 1)) return false;
+  if (all.every(areMarkedPairs) && all.some((line) => filledCells(line).length > 1)) return false;
   if (rows < 3 && !areClearRows(lines, body, header, region)) return false;
   if (columns < 2) return columns === 1 && hasNumbers && rows >= 10;
   if (header.rows === 0) {
@@ -314,8 +314,10 @@ function isTable(lines: readonly Line[], body: Body, header: Header, region: Ran
 const DATE_NAME = /^(?:date|time|timestamp|datum|zeit|uhrzeit|heure|fecha|hora)(?:[ _/&]*(?:date|time|zeit))?$/i;
 
 /** `Lamp:` `D2` `Gain =` `4`, or a value alone. */
-const areMarkedPairs = (filled: readonly string[]): boolean =>
-  filled.every((cell, n) => /[\p{L})] ?[:=]$/u.test(cell) === (n % 2 === 0 && filled.length > 1));
+const areMarkedPairs = (line: Line): boolean => {
+  const filled = filledCells(line);
+  return filled.every((cell, n) => /[\p{L})] ?[:=]$/u.test(cell) === (n % 2 === 0 && filled.length > 1));
+};
 
 const countRows = (lines: readonly Line[], { from, to }: Range): number =>
   lines.slice(from, to).filter((line) => !isBlank(line)).length;

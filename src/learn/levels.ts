@@ -109,11 +109,9 @@ const startsBlock = (lines: readonly Line[], at: number): boolean =>
   !isBlankAt(lines, at) && (at === 0 || isBlankAt(lines, at - 1));
 
 function findInBlock(lines: readonly Line[], from: number, to: number, delimiter: string): FoundLevels | undefined {
-  let tries = 0;
-  for (let at = from; at < to && tries < MAX_TRIES; at++) {
-    const line = lines[at];
-    if (!line || !isNames(line)) continue;
-    tries++;
+  const named = lines.slice(from, to).flatMap((line, n) => (isNames(line) ? [from + n] : []));
+  // Each level has its own names, so the last ones have no level below them.
+  for (const at of named.slice(0, -1).slice(0, MAX_TRIES)) {
     for (const sign of SIGNS) {
       const { levels, strays } = collect(sign, lines.slice(at, to));
       if (strays * 10 > to - at || !areNested(levels, sign)) continue;

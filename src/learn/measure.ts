@@ -147,9 +147,18 @@ const doubtOf = (error: FileError): string =>
 export const withLine = ({ message, where }: FileError): string =>
   where?.line === undefined ? message : `line ${where.line}: ${message}`;
 
+/** For each line, 1 if it is in a table. There can be hundreds of tables. */
+function markTables(found: readonly FoundTable[], lines: readonly Line[]): Uint8Array {
+  const marks = new Uint8Array(lines.length);
+  for (const { from, to } of found) marks.fill(1, from, to);
+  return marks;
+}
+
 /** Lines in a table become blank. */
-const outsideTables = (found: readonly FoundTable[], lines: readonly Line[]): Line[] =>
-  lines.map((line, n) => (found.some(({ from, to }) => n >= from && n < to) ? { ...line, cells: [] } : line));
+function outsideTables(found: readonly FoundTable[], lines: readonly Line[]): Line[] {
+  const inTable = markTables(found, lines);
+  return lines.map((line, n) => (inTable[n] ? { ...line, cells: [] } : line));
+}
 
 /** `other`: a date of the file. */
 export const noRunDate = (other: string): string =>
@@ -213,14 +222,12 @@ const UNNAMED_LINES = 60;
 function describeFile(found: readonly FoundTable[], source: LineSource): Description {
   const { lines, delimiter, base } = source;
   const described = describeTables(found, source);
-  const inTable = new Set(found.flatMap(({ from, to }) => lines.slice(from, to)));
-  const pairs = findPairs(
-    lines.filter((line) => !inTable.has(line)),
-    delimiter,
-  );
+  const inTable = markTables(found, lines);
+  const outside = lines.filter((_, n) => !inTable[n]);
+  const pairs = findPairs(outside, delimiter);
   const titles = new Set(described.flatMap((each) => usedTitles(each, described.length)));
   const top = lines.slice(0, Math.min(found[0]?.from ?? lines.length, UNNAMED_LINES));
-  const isFree = (line: Line) => !inTable.has(line) && !pairs.read.has(line) && !titles.has(line);
+  const isFree = (line: Line) => outside.includes(line) && !pairs.read.has(line) && !titles.has(line);
   const beside = found.flatMap((table) => (table.kind === 'rows' ? (table.described?.meta ?? []) : []));
   const meta = [
     ...beside,

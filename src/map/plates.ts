@@ -41,8 +41,13 @@ export function plateOf({ columns, rows, count }: Pick<Table, 'columns' | 'rows'
   if (rows.length < count || count < MIN_WELLS || count > 384) return undefined;
   const wells = columns.findIndex((_: Column, at) => rows.every((row) => WELL.test(row[at]?.text ?? '')));
   if (wells < 0) return undefined;
-  const rowOf = new Map(rows.map((row, n) => [normalise(row[wells]?.text ?? ''), n]));
-  if (rowOf.size < count || !areWells([...rowOf.keys()])) return undefined;
+  const rowOf = new Map<string, number>();
+  for (const row of rows) {
+    const well = normalise(row[wells]?.text ?? '');
+    if (rowOf.has(well)) return undefined;
+    rowOf.set(well, rowOf.size);
+  }
+  if (!areWells([...rowOf.keys()])) return undefined;
   const format = FORMATS.find(({ letters, columns: most }) =>
     [...rowOf.keys()].every((well) => letters.includes(well.charAt(0)) && Number(well.slice(1)) <= most),
   );

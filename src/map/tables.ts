@@ -44,6 +44,7 @@ export function withoutIdleColumns<T extends TableRows>(table: T): T {
   const isJoinOfOthers = (at: number): boolean => {
     const [first = []] = rows;
     const text = textAt(first, at);
+    if (!text.includes(' ')) return false;
     const day = columns.findIndex(
       (_, other) => textAt(first, other) !== '' && text.startsWith(`${textAt(first, other)} `),
     );

@@ -248,7 +248,7 @@ class TemplateParser extends Parser {
 
 class LazyOutput extends Output {
   override *render(context: Context, emitter: Emitter): Generator<unknown, void, unknown> {
-    emitter.write(toValue(yield evaluate(this.value, context)));
+    emitter.write(toValue(yield* evaluate(this.value, context)));
   }
 }
 
@@ -256,7 +256,7 @@ class LazyEcho extends EchoTag {
   override *render(context: Context, emitter: Emitter): Generator<unknown, void, unknown> {
     const [value] = this.arguments();
     if (!(value instanceof LiquidValue)) return;
-    const result = yield evaluate(value, context);
+    const result = yield* evaluate(value, context);
     const isRaw = value.filters.at(-1)?.raw === true;
     emitter.write(isRaw ? toValue(result) : this.liquid.options.outputEscape?.(result));
   }
@@ -266,7 +266,7 @@ class LazyEcho extends EchoTag {
 class StrictAssign extends AssignTag {
   override *render(context: Context): Generator<unknown, void, unknown> {
     const [[value], [name]] = [this.arguments(), this.localScope()];
-    if (value instanceof LiquidValue && name) context.bottom()[name.content] = yield evaluate(value, context);
+    if (value instanceof LiquidValue && name) context.bottom()[name.content] = yield* evaluate(value, context);
   }
 }
 

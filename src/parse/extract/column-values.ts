@@ -2,22 +2,26 @@ import { regexSource } from '../../config/grammar.js';
 import type { TableOptions } from '../../config/vocabulary.js';
 import { type ColumnSummary, medianOf, type Value } from '../../model.js';
 import type { Line } from '../lines.js';
-import { ambiguousNumber, isUnreadable } from '../values/value.js';
+import { ambiguousNumber, EMPTY, isUnreadable } from '../values/value.js';
 import { type Cells, type PlannedColumn, splitUnit } from './columns.js';
 import { type Context, groupNames, namedGroups } from './context.js';
 
 /** The values of one column while its rows are read. */
 export type ColumnValues = ReturnType<typeof openColumn>;
 
+/** The rows that are kept. Those before a new column are shorter than the others. */
+export type KeptRows = Value[][];
+
 /** One literal, because there can be thousands: objects made by spreading are several times slower here. */
-export const openColumn = (plan: PlannedColumn, context: Context, sampleSize: number) => ({
+export const openColumn = (plan: PlannedColumn, context: Context, kept: KeptRows, at: number, sampleSize: number) => ({
   plan,
   context,
   read: context.values.typed(plan.spec),
+  kept,
+  /** The index of its values in the kept rows. */
+  at,
   /** How many numbers the summary keeps. */
   sampleSize,
-  /** By row; rows without such a cell are holes. */
-  values: [] as Value[],
   summary: undefined as Summary | undefined,
   numbers: 0,
   others: 0,
@@ -29,13 +33,12 @@ export const openColumn = (plan: PlannedColumn, context: Context, sampleSize: nu
   unit: undefined as string | undefined,
 });
 
-/** `unit`: from the row itself. Cells of rows that are not kept count only in the summary. */
+/** `row`: undefined if it is not kept, so that its cells count only in the summary. `unit`: from the row itself. */
 export function addCell(
   column: ColumnValues,
-  row: number,
+  row: Value[] | undefined,
   text: string,
   line: Line | undefined,
-  isKept: boolean,
   unit?: string,
 ): void {
   const read = column.read(text);
@@ -46,8 +49,10 @@ export function addCell(
   const value = unit && typeof read.value === 'number' ? { ...read, unit } : read;
   if (value.text !== '') column.isEmpty = false;
   countValue(column, value, line);
-  if (isKept) column.values[row] = value;
-  else summaryOf(column).add(value);
+  if (row) {
+    while (row.length < column.at) row.push(EMPTY);
+    row[column.at] = value;
+  } else summaryOf(column).add(value);
 }
 
 function countValue(column: ColumnValues, value: Value, line: Line | undefined): void {
@@ -85,7 +90,10 @@ export function refuseAmbiguous({ ambiguous, plan: { given, column }, context }:
 }
 
 export const summaryOf = (column: ColumnValues): Summary => {
-  column.summary ??= createSummary(column.values, column.sampleSize);
+  column.summary ??= createSummary(
+    column.kept.map((row) => row[column.at] ?? EMPTY),
+    column.sampleSize,
+  );
   return column.summary;
 };
 
@@ -202,17 +210,15 @@ export function unpivotRow(unpivot: Unpivot, cells: Cells): (readonly [PivotedCo
 export function addPivoted(
   { names, groups, values, open }: Unpivot,
   pivoted: readonly (readonly [PivotedColumn, string])[],
-  row: number,
+  row: Value[] | undefined,
   line: Line | undefined,
-  isKept: boolean,
 ): void {
   const [first] = pivoted;
-  for (const [n, group] of groups.entries())
-    addCell(group, row, first?.[0].groups.get(names[n] ?? '') ?? '', line, isKept);
+  for (const [n, group] of groups.entries()) addCell(group, row, first?.[0].groups.get(names[n] ?? '') ?? '', line);
   for (const [{ value, plan, unit }, text] of pivoted) {
     const column = values.get(value) ?? open(addedColumn(value, plan));
     values.set(value, column);
-    addCell(column, row, text, line, isKept, unit);
+    addCell(column, row, text, line, unit);
   }
 }
 

@@ -14,6 +14,7 @@ import {
   createSummary,
   createUnpivot,
   isNumeric,
+  type KeptRows,
   openColumn,
   refuseAmbiguous,
   summaryOf,
@@ -224,13 +225,14 @@ function openRows(table: ColumnPlanning) {
   const { options, context } = table;
   const planned = planColumns(table);
   const columns: ColumnValues[] = [];
+  const kept: KeptRows = [];
+  let opened = 0;
   const open = (plan: PlannedColumn) => {
     const share = Math.floor(SAMPLED_NUMBERS / (Math.max(planned.length, columns.length) + 1));
-    return openColumn(plan, context, Math.max(1000, Math.min(100_000, share)));
+    return openColumn(plan, context, kept, opened++, Math.max(1000, Math.min(100_000, share)));
   };
   const rows = {
-    options,
-    ...{ context, columns, open, lastOrigin: 0, taken: 0, count: 0, kept: 0 },
+    ...{ options, context, columns, open, lastOrigin: 0, taken: 0, count: 0, kept },
     unpivot: options.unpivot === undefined ? undefined : createUnpivot(options.unpivot, options.units, open),
     fill: options.fill && createFill(options.fill.map((name) => findColumn(name, table))),
     conditions: Object.entries(options.where ?? {}).map(([name, wanted]) => {
@@ -265,22 +267,24 @@ function takeRow(rows: Rows, cells: Cells, line: Line | undefined): void {
   else {
     for (const pivoted of unpivotRow(unpivot, filled)) {
       const row = putRow(rows, filled, line, origin);
-      addPivoted(unpivot, pivoted, row, line, row < rows.kept);
+      addPivoted(unpivot, pivoted, row, line);
     }
   }
 }
 
-/** Adds one row of the record. */
-function putRow(rows: Rows, cells: Cells, line: Line | undefined, origin: number): number {
-  const row = rows.count++;
-  if (rows.kept === row && (row + 1) * rowWidth(rows) <= rows.context.maxKeptCells) rows.kept++;
-  const isKept = row < rows.kept;
+/** Adds one row of the record, and returns it if it is kept. */
+function putRow(rows: Rows, cells: Cells, line: Line | undefined, origin: number): Value[] | undefined {
+  const { kept } = rows;
+  const n = rows.count++;
+  const width = rowWidth(rows);
+  if (kept.length === n && (n + 1) * width <= rows.context.maxKeptCells) kept.push(new Array(width).fill(EMPTY));
+  const row = kept[n];
   rows.lastOrigin = origin;
-  if (rows.hasAxis && isKept) rows.origins.push(origin);
+  if (rows.hasAxis && row) rows.origins.push(origin);
   for (const column of rows.columns) {
     // If each block has its own columns, most cells of a row are missing.
     const text = column.plan.text(cells);
-    if (text !== '') addCell(column, row, text, line, isKept, rows.unitFor?.(column.plan, cells));
+    if (text !== '') addCell(column, row, text, line, rows.unitFor?.(column.plan, cells));
   }
   return row;
 }
@@ -289,8 +293,8 @@ const rowWidth = ({ columns, unpivot }: Rows): number =>
   columns.length + (unpivot ? unpivot.groups.length + unpivot.values.size : 0);
 
 /** Columns that were added later can leave less room than the kept rows take. */
-const keptRows = (rows: Rows): number =>
-  Math.min(rows.kept, Math.floor(rows.context.maxKeptCells / Math.max(1, rowWidth(rows))));
+const keptRows = (rows: Rows): KeptRows =>
+  rows.kept.slice(0, Math.floor(rows.context.maxKeptCells / Math.max(1, rowWidth(rows))));
 
 const originOf = ({ origins }: Rows, row: number): number => origins[row] ?? row;
 
@@ -343,8 +347,10 @@ function compileCondition(condition: Condition, { read, missing }: ValueReader):
   return (text) => regex.test(text);
 }
 
-interface Assembled extends Column {
-  readonly value: (row: number) => Value;
+interface Assembled {
+  readonly column: Column;
+  /** The index of its values in the kept rows, or the value of a kept row. */
+  readonly value: number | ((row: readonly Value[], n: number) => Value);
 }
 
 /** Names the columns, gives them units, and adds a text column beside those with texts but no values. */
@@ -356,20 +362,21 @@ function assemble(name: string, rows: Rows, facts: Facts): Table {
     .filter(({ plan, isEmpty }) => plan.given !== undefined || plan.column?.isNamed || !isEmpty)
     .flatMap((column): Assembled[] => {
       if (column.plan.spec.start !== undefined) return [axis(column.plan, rows, unique, facts)];
-      const own = describe(column, rows.options, kept < count, facts);
-      const named = { value: (row: number) => column.values[row] ?? EMPTY, ...own, name: unique(own.name) };
+      const own = describe(column, rows.options, kept.length < count, facts);
+      const named = { column: { ...own, name: unique(own.name) }, value: column.at };
       if (!column.hasTexts) return [named];
-      const name = unique(`${named.name} text`);
-      return [named, { name, invented: 'column', value: (row) => textAt(column, row) }];
+      const name = unique(`${named.column.name} text`);
+      return [named, { column: { name, invented: 'column' }, value: (row) => textOnly(row[column.at]) }];
     });
-  const cells = Array.from({ length: kept }, () => new Array<Value>(columns.length).fill(EMPTY));
-  // Column by column: with thousands of columns, going row by row takes several times as long.
-  columns.forEach(({ value }, n) => {
-    cells.forEach((own, row) => {
-      own[n] = value(row);
-    });
-  });
-  return { name, columns: columns.map(({ value: _, ...column }) => column), rows: cells, count };
+  const isAsKept = columns.every(({ value }, n) => value === n);
+  const toCells = (row: Value[], n: number): Value[] => {
+    if (!isAsKept) return columns.map(({ value }) => (typeof value === 'number' ? row[value] : value(row, n)) ?? EMPTY);
+    while (row.length < columns.length) row.push(EMPTY);
+    // Without the last columns, if they have neither a name nor a value.
+    row.length = columns.length;
+    return row;
+  };
+  return { name, columns: columns.map(({ column }) => column), rows: kept.map(toCells), count };
 }
 
 /** Only numbers have units: in a text column, brackets after the name are part of the name. */
@@ -386,10 +393,8 @@ function describe(column: ColumnValues, { units }: TableOptions, isCut: boolean,
 }
 
 /** The text of a cell that has no value. */
-function textAt({ values }: ColumnValues, row: number): Value {
-  const { value, text } = values[row] ?? EMPTY;
-  return value === null && text !== '' ? { value: text, text } : EMPTY;
-}
+const textOnly = ({ value, text }: Value = EMPTY): Value =>
+  value === null && text !== '' ? { value: text, text } : EMPTY;
 
 /** A computed column: `start`, and `step` more in each row. */
 function axis(plan: PlannedColumn, rows: Rows, unique: (name: string) => string, facts: Facts): Assembled {
@@ -403,11 +408,12 @@ function axis(plan: PlannedColumn, rows: Rows, unique: (name: string) => string,
     return { value: number, text: String(number) };
   };
   const ends = createSummary([at(originOf(rows, 0)), at(lastOrigin)], 2).finish();
-  return {
+  const isCut = keptRows(rows).length < count;
+  const column = {
     name: unique(plan.given ?? ''),
     ...(unit !== undefined && { unit }),
     // The median of the two ends is that of all rows if no row was left out.
-    ...(keptRows(rows) < count && ends && { summary: { ...ends, n: count, isMedianExact: lastOrigin === count - 1 } }),
-    value: (row) => at(originOf(rows, row)),
+    ...(isCut && ends && { summary: { ...ends, n: count, isMedianExact: lastOrigin === count - 1 } }),
   };
+  return { column, value: (_, n) => at(originOf(rows, n)) };
 }

@@ -201,9 +201,13 @@ export function createNumberReader(marks: NumberMarks): NumberReader {
   const padded = `(?:(?<=[+\\-−])0\\d+${point}\\d+|0\\d+${point}\\d{6,})`;
   const shape = new RegExp(`^[+\\-−]?(?:${whole}(?:${point}\\d*)?|${point}\\d+|${padded})(?:[eE][+-]?\\d+)?$`);
   const groups = group === undefined ? undefined : new RegExp(group, 'g');
+  const mark = isComma ? COMMA : POINT;
   return {
     read(text) {
-      if (!mayBeNumber(text) || !shape.test(text)) return undefined;
+      if (!mayBeNumber(text)) return undefined;
+      const plain = readPlain(text, mark);
+      if (plain !== undefined) return plain;
+      if (!shape.test(text)) return undefined;
       let digits = groups ? text.replace(groups, '') : text;
       if (isComma) digits = digits.replace(',', '.');
       if (digits.charCodeAt(0) === MINUS_SIGN) digits = `-${digits.slice(1)}`;
@@ -215,6 +219,33 @@ export function createNumberReader(marks: NumberMarks): NumberReader {
 }
 
 const MINUS_SIGN = 0x2212;
+const HYPHEN = 45;
+const COMMA = 44;
+const POINT = 46;
+const ZERO = 48;
+
+/** With at most 15 digits, both the integer and the power of ten are exact, so that the quotient is rounded only once. */
+const MAX_PLAIN_LENGTH = 15;
+const POWERS_OF_TEN = Array.from({ length: MAX_PLAIN_LENGTH }, (_, n) => Number(`1e${n}`));
+
+/** The forms that nearly all numbers have, such as `-12.50`: several times as fast as a regular expression and `Number`. */
+function readPlain(text: string, mark: number): number | undefined {
+  const { length } = text;
+  const start = text.charCodeAt(0) === HYPHEN ? 1 : 0;
+  if (length > MAX_PLAIN_LENGTH || start === length) return undefined;
+  let integer = 0;
+  let markAt = length;
+  for (let at = start; at < length; at++) {
+    const code = text.charCodeAt(at);
+    if (code >= ZERO && code <= ZERO + 9) integer = integer * 10 + code - ZERO;
+    else if (code === mark && at > start && markAt === length) markAt = at;
+    else return undefined;
+  }
+  const isPadded = text.charCodeAt(start) === ZERO && markAt > start + 1;
+  if (isPadded) return undefined;
+  const value = markAt === length ? integer : integer / (POWERS_OF_TEN[length - 1 - markAt] ?? Number.NaN);
+  return start === 1 ? -value : value;
+}
 
 /** No number, quantity or limit does. Names of samples and wells do. */
 export function startsWithLetter(text: string): boolean {
