@@ -22,8 +22,7 @@ export function userName(): string {
 
 /**
  * By default V8 lets a small heap grow to four times its live size before it collects garbage: while reading a file of
- * 200 MB, a daemon that needs 160 MB uses 230. With this flag V8 collects at one and a half times. Only useful for
- * long-lived processes.
+ * 200 MB, a daemon that needs 160 MB uses 230. With this flag V8 collects at one and a half times.
  */
 export function keepHeapSmall(): void {
   setFlagsFromString('--heap-growing-percent=50');

@@ -20,6 +20,7 @@ import { DATE_FROM, markedComments, type QuarantinedTrial, type Trial, tryQuaran
 import { openRun } from '../mapping/sample.js';
 import { runGoldenTests, type TestResult } from '../mapping/tests.js';
 import type { Table } from '../model.js';
+import { keepHeapSmall } from '../process.js';
 import { formatBytes, indent, plural, terminalLine, terminalText } from '../text.js';
 import { configFrom, type JsonOption, unknownInstrument, withJson } from './options.js';
 import { htmlToText } from './terminal.js';
@@ -57,6 +58,7 @@ async function tryOrTest(name: string | undefined, files: string[], options: Try
 }
 
 async function tryFiles(name: string, files: string[], options: TryOptions): Promise<void> {
+  keepHeapSmall();
   if (options.plot !== undefined) checkPlotFile(options.plot, files);
   const instrument = usableInstrument(name, configFrom(options));
   const trials: (Trial | QuarantinedTrial)[] = [];

@@ -219,8 +219,8 @@ const limitsSchema = z
           error: 'expected a number of seconds, or a duration such as 2m',
         },
       )
-      .prefault(60)
-      .describe('The maximum time to read a file: 60, or 2m.'),
+      .optional()
+      .describe('The maximum time to read a file: 60, or 2m. Default: 1m, and 1s more for each MB of the file.'),
   })
   .transform(({ bytes, rows, columns, nesting, seconds }) => ({
     maxBytes: bytes,

@@ -4,6 +4,7 @@ import { FileError, LabfeedError, systemCode } from '../errors.js';
 import type { MappingOptions } from '../mapping/mapping.js';
 import { type ReadRun, receiveError, sendError } from '../mapping/reading.js';
 import type { Failure, TestTask } from '../mapping/tests.js';
+import { maxMsFor, raiseSeconds } from '../parse/lines.js';
 import type { Reader } from '../pipeline.js';
 import type { Preview } from '../status/api.js';
 import { MAX_SMALL_BYTES } from '../watch/identify.js';
@@ -50,22 +51,25 @@ export function createReaders(limits: Partial<Limits> = {}): Readers {
   return {
     open(mapping, journal) {
       const reader = ++last;
-      const maxMs = maxMsOf(mapping);
       const opening: Message = { kind: 'open', reader, mapping: plain(mapping), journal };
       return {
         async read(file, nowMs, options) {
           const message: Message = { kind: 'read', reader, file, nowMs, options };
-          return (await laneFor(file.size).add({ reader, opening, message, path: file.path, maxMs })) as ReadRun;
+          const { path, size } = file;
+          const maxMs = maxMsOf(mapping, size);
+          return (await laneFor(size).add({ reader, opening, message, path, maxMs })) as ReadRun;
         },
         async findHeader(task) {
           const message: Message = { kind: 'header', reader, task };
           const { lead, path } = task;
+          const maxMs = maxMsOf(mapping, lead.byteLength);
           const answer = await laneFor(lead.byteLength).add({ reader, opening, message, path, maxMs });
           return 'found' in answer ? answer.found : { reason: sendError(errorOf(answer)) };
         },
         async readGrowth(task) {
           const message: Message = { kind: 'growth', reader, task };
           const { lines, path } = task;
+          const maxMs = maxMsOf(mapping, lines.byteLength);
           const answer = await laneFor(lines.byteLength).add({ reader, opening, message, path, maxMs });
           return 'growth' in answer ? answer.growth : { kind: 'failed', error: sendError(errorOf(answer)) };
         },
@@ -74,7 +78,7 @@ export function createReaders(limits: Partial<Limits> = {}): Readers {
     },
     async preview(task, signal) {
       const { name, content } = task.sample;
-      const { maxMs } = NO_MAPPING.limits;
+      const maxMs = maxMsFor(NO_MAPPING, content.byteLength);
       const message: Message = { kind: 'preview', task };
       const answer = await once(laneFor(content.byteLength), { message, path: name, maxMs }, signal);
       if ('preview' in answer) return answer.preview;
@@ -106,14 +110,9 @@ const plain = ({ name, parse, unread, experiment, comments, access, attach }: Ma
 });
 
 /** `limits.seconds`: the longest of all the ways to read a file. */
-function maxMsOf({ parse = [NO_MAPPING] }: MappingOptions): number {
-  const all = parse.flatMap(({ limits, also = {} }) => [
-    limits,
-    ...Object.values(also)
-      .flat()
-      .map((one) => one.limits),
-  ]);
-  return Math.max(...all.map(({ maxMs }) => maxMs));
+function maxMsOf({ parse = [NO_MAPPING] }: MappingOptions, bytes?: number): number {
+  const all = parse.flatMap((one) => [one, ...Object.values(one.also ?? {}).flat()]);
+  return Math.max(...all.map((one) => maxMsFor(one, bytes)));
 }
 
 interface Task {
@@ -280,8 +279,8 @@ class Lane {
 const closed = () => new LabfeedError('reading was stopped');
 
 function tookTooLong({ path, maxMs }: Task): FileError {
-  const hint = 'to read such files, raise the limit: `limits: { seconds: 300 }`';
-  return new FileError(`reading the file took longer than ${maxMs / 1000} s`, { where: { file: path }, hint });
+  const message = `reading the file took longer than ${maxMs / 1000} s`;
+  return new FileError(message, { where: { file: path }, hint: raiseSeconds(maxMs) });
 }
 
 function stoppedAt({ path }: Task, error: unknown, { maxHeapMb }: Limits): FileError {

@@ -155,6 +155,13 @@ export function suggestName(name: string, known: readonly string[], label: strin
 export const raiseLimit = (key: string, value: string | number): string =>
   `to read such files, raise the limit: \`limits: { ${key}: ${value} }\``;
 
+/** How long reading a file may take: a long file takes longer, and on a busy machine several times as long. */
+export const maxMsFor = ({ limits }: Pick<ParseOptions, 'limits'>, bytes = 0): number =>
+  limits.maxMs ?? 60_000 + Math.floor(bytes / 1_000_000) * 1000;
+
+/** The hint for a file that takes too long. */
+export const raiseSeconds = (maxMs: number): string => raiseLimit('seconds', Math.max(300, Math.ceil(maxMs / 200)));
+
 /** How long parsing may block the event loop at a stretch. */
 const SLICE_MS = 8;
 /** If a thread runs out of memory, that can end the whole process. So parsing stops well before. */
@@ -177,7 +184,7 @@ export function createTimeSlice(maxMs: number, refuse: Refuse, signal?: AbortSig
     isOver: () => performance.now() - resumed > SLICE_MS,
     async renew() {
       if (performance.now() - start > maxMs) {
-        throw refuse(`reading the file took longer than ${maxMs / 1000} s`, { hint: raiseLimit('seconds', 300) });
+        throw refuse(`reading the file took longer than ${maxMs / 1000} s`, { hint: raiseSeconds(maxMs) });
       }
       if (getHeapStatistics().used_heap_size - heapAtStart > MAX_HEAP_MB * 2 ** 20) {
         throw refuse(`reading the file takes more than ${MAX_HEAP_MB} MB of memory`, { hint: 'split the file' });

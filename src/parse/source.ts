@@ -3,7 +3,7 @@ import iconv from 'iconv-lite';
 import type { Format, ParseOptions } from '../config/vocabulary.js';
 import type { FileError } from '../errors.js';
 import { detectEncoding } from './encoding.js';
-import { createRefuse, createTimeSlice, type Refuse, raiseLimit, type TimeSlice } from './lines.js';
+import { createRefuse, createTimeSlice, maxMsFor, type Refuse, raiseLimit, type TimeSlice } from './lines.js';
 
 /** A file as the caller has it: its bytes, or a function that reads them from the beginning. */
 export interface Source {
@@ -43,10 +43,10 @@ interface KnownText {
   readonly lines: () => Iterable<readonly string[]>;
 }
 
-/** `limits.maxMs` covers everything that is done with the opened file. */
+/** The time limit covers everything that is done with the opened file. */
 export function openFile(source: Source, options: ParseOptions, signal?: AbortSignal): OpenFile {
   const refuse = createRefuse(source.path);
-  const slice = createTimeSlice(options.limits.maxMs, refuse, signal);
+  const slice = createTimeSlice(maxMsFor(options, source.size), refuse, signal);
   return { source, options, refuse, slice, signal, known: {} };
 }
 

@@ -1,4 +1,4 @@
-import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
+import { linkSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { csv, makeSite, startDaemon, startSandbox } from './site.mjs';
 
@@ -8,19 +8,19 @@ const LONGEST_MS = 600_000;
 
 /**
  * A file of 200 MB as the real daemon takes it, from the folder to the notebook: how much memory the whole process
- * has at most, and how long small files wait that come meanwhile.
+ * has at most, and how long small files wait that come meanwhile. `parse`: the mapping, if there is one.
  */
-export async function measureDaemon(folder, path, tell) {
-  tell('a long file, by the daemon');
+export async function measureDaemon(folder, path, parse, tell) {
+  const which = parse ? '' : ', no mapping given';
+  tell(`a long file, by the daemon${which}`);
   const [long, small] = ['long', 'small'].map((name) => join(folder, name));
   for (const made of [long, small]) mkdirSync(made, { recursive: true });
   const notebook = await startSandbox(join(folder, 'notebook'));
-  const parse = '{ delimiter: ",", table: {}, limits: { seconds: 10m } }';
-  const others = `  logger: { watch: "${long}", ready: { quiet: 50ms }, parse: ${parse} }\n`;
+  const others = `  logger: { watch: "${long}", ready: { quiet: 50ms }${parse ? `, parse: ${parse}` : ''} }\n`;
   const daemon = startDaemon(makeSite(folder, { watch: small, notebook, existing: 'ingest', others }));
   await daemon.wrote('"ready"');
   const idleMb = daemon.rssBytes() / 2 ** 20;
-  renameSync(path, join(long, 'long.csv'));
+  linkSync(path, join(long, 'long.csv'));
   let isTaken = false;
   const taken = daemon.wrote('long.csv","msg":"run queued"', 1, LONGEST_MS).then(() => {
     isTaken = true;
@@ -38,12 +38,12 @@ export async function measureDaemon(folder, path, tell) {
   await notebook.stop();
   return [
     {
-      ...{ what: 'memory of the daemon with it', baseline: `${MOST_MB} MB`, target: 1 },
+      ...{ what: `memory of the daemon with it${which}`, baseline: `${MOST_MB} MB`, target: 1 },
       ratios: [peakMb / MOST_MB],
       raw: `${peakMb.toFixed(0)} MB at most, ${idleMb.toFixed(0)} MB before`,
     },
     {
-      ...{ what: 'a small file meanwhile', baseline: '2 s', target: 1 },
+      ...{ what: `a small file meanwhile${which}`, baseline: '2 s', target: 1 },
       ratios: waitsMs.map((waitMs) => waitMs / 2000),
       raw: `${waitsMs.length} files, the slowest in ${Math.max(...waitsMs).toFixed(0)} ms`,
     },

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { createReadStream, createWriteStream, mkdirSync } from 'node:fs';
+import { createReadStream, createWriteStream, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parse as csvParse } from 'csv-parse';
@@ -8,11 +8,14 @@ import { withDefaults } from '../../dist/config/vocabulary.js';
 import { parse } from '../../dist/parse/parse.js';
 import { measureDaemon } from './long-file-daemon.mjs';
 import { ratios } from './ratios.mjs';
+import { NOWHERE } from './site.mjs';
 
 const ROWS = 6_000_000;
 const MOST_MB = 200;
 const ROUNDS = 3;
 const SELF = fileURLToPath(import.meta.url);
+const CLI = fileURLToPath(new URL('../../dist/cli.js', import.meta.url));
+const MAPPING = '{ delimiter: ",", table: {}, limits: { seconds: 10m } }';
 
 /** A file of 200 MB, each time in a process of its own: how long against csv-parse alone, and in how much memory. */
 export async function measureLongFile(folder, tell) {
@@ -45,8 +48,28 @@ export async function measureLongFile(folder, tell) {
       ratios: rounds.map(({ ours }) => ours.longestWaitMs / 1000),
       raw: rounds.map(({ ours }) => `${ours.longestWaitMs.toFixed(0)} ms`).join(', '),
     },
-    ...(await measureDaemon(join(folder, 'daemon'), path, tell)),
+    measureTry(folder, path, MAPPING),
+    measureTry(folder, path, undefined),
+    ...(await measureDaemon(join(folder, 'daemon'), path, MAPPING, tell)),
+    ...(await measureDaemon(join(folder, 'unmapped'), path, undefined, tell)),
   ];
+}
+
+/** `labfeed try`, with and without a mapping. */
+function measureTry(folder, path, parse) {
+  const config = join(folder, 'try.yaml');
+  const mapping = parse ? `, parse: ${parse}` : '';
+  const notebook = `{ url: "${NOWHERE.url}", key: { env: NONE } }`;
+  writeFileSync(config, `notebook: ${notebook}\ninstruments:\n  logger: { watch: .${mapping} }\n`);
+  const report = 'data:text/javascript,process.on("exit",()=>console.error(process.resourceUsage().maxRSS))';
+  const options = ['--import', report, CLI, 'try', '--config', config, 'logger', path];
+  const { stderr, status } = spawnSync(process.execPath, options, { encoding: 'utf8' });
+  if (status !== 0) throw new Error(stderr);
+  const peakMb = Number(stderr.trim().split('\n').at(-1)) / 1024;
+  return {
+    ...{ what: `memory of \`labfeed try\`${parse ? '' : ', no mapping given'}`, baseline: `${MOST_MB} MB`, target: 1 },
+    ...{ ratios: [peakMb / MOST_MB], raw: `${peakMb.toFixed(0)} MB` },
+  };
 }
 
 async function write(path) {

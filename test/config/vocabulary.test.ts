@@ -16,7 +16,7 @@ describe('a mapping', () => {
       quote: '"',
       dates: {},
       missing: [],
-      limits: { maxRows: 10_000_000, maxColumns: 10_000, maxNesting: 100, maxMs: 60_000 },
+      limits: { maxRows: 10_000_000, maxColumns: 10_000, maxNesting: 100 },
       meta: [],
       facts: {},
       tables: {},

@@ -1,9 +1,11 @@
 import iconv from 'iconv-lite';
-import { describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test, vi } from 'vitest';
 import { withDefaults } from '../../src/config/vocabulary.js';
 import { FileError } from '../../src/errors.js';
 import { parse } from '../../src/parse/parse.js';
 import { columns, read, refusal, rows } from '../support/reading.js';
+
+afterEach(() => vi.restoreAllMocks());
 
 const TABLE = { delimiter: ',', table: {} };
 const TEXT = 'Probe,T (°C)\nMüller µ,21.5\n';
@@ -141,6 +143,31 @@ describe('limits', () => {
   test('too much time', async () => {
     const error = await refusal(long(100_000), { ...CSV, limits: { seconds: '10ms' } });
     expect(error.message).toContain('longer than 0.01 s');
+  });
+
+  /** Each look at the clock takes this long. */
+  const tickBy = (stepMs: number) => {
+    let ms = 0;
+    vi.spyOn(performance, 'now').mockImplementation(() => {
+      ms += stepMs;
+      return ms;
+    });
+  };
+
+  test('a large file may take more time than a small one', async () => {
+    tickBy(40_000);
+    const content = long(10);
+    const parseAs = (size: number, limits = {}) =>
+      parse({ path: 'x', name: 'x', size, content }, [withDefaults({ ...CSV, limits })]);
+    await expect(parseAs(1000)).rejects.toThrow('longer than 60 s');
+    expect((await parseAs(200_000_000)).tables[0]?.count).toBe(10);
+    await expect(parseAs(200_000_000, { seconds: '1m' })).rejects.toThrow('longer than 60 s');
+  });
+
+  test('the hint raises the limit that was exceeded', async () => {
+    tickBy(500_000);
+    const { hint } = await refusal(long(10), { ...CSV, limits: { seconds: '10m' } });
+    expect(hint).toContain('`limits: { seconds: 3000 }`');
   });
 });
 

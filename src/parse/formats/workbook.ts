@@ -7,7 +7,7 @@ import type { FileRecord, Unread } from '../../model.js';
 import { lineFormat } from '../cells.js';
 import { MAX_KEPT_CELLS } from '../extract/context.js';
 import { readLines } from '../extract/read-lines.js';
-import { depthFromEnd, type Line, numberFromEnd, type Refuse, raiseLimit } from '../lines.js';
+import { depthFromEnd, type Line, maxMsFor, numberFromEnd, type Refuse, raiseSeconds } from '../lines.js';
 import { loadWhole, type OpenFile } from '../source.js';
 import { createDecimalWriter } from '../values/value.js';
 
@@ -65,7 +65,7 @@ export async function openSheets(file: OpenFile): Promise<Workbook> {
     const { parts, names } = await partsOf(bytes, refuse);
     // Numbers get the decimal mark of the mapping.
     const decimal = createDecimalWriter(options)('.');
-    return await readInThread({ parts, names, decimal }, options.limits.maxMs, signal);
+    return await readInThread({ parts, names, decimal }, maxMsFor(options, bytes.byteLength), signal);
   } catch (error) {
     if (!(error instanceof WorkbookProblem)) throw error;
     throw refuse(`the workbook cannot be read: ${error.message}`, {
@@ -119,7 +119,7 @@ function readInThread(workbook: object, maxMs: number, signal?: AbortSignal): Pr
   });
   return new Promise<Workbook>((resolve, reject) => {
     const tooLong = setTimeout(() => {
-      reject(new WorkbookProblem(`reading it took longer than ${maxMs / 1000} s`, raiseLimit('seconds', 300)));
+      reject(new WorkbookProblem(`reading it took longer than ${maxMs / 1000} s`, raiseSeconds(maxMs)));
     }, maxMs);
     const onAbort = () => reject(signal?.reason);
     signal?.addEventListener('abort', onAbort, { once: true });
