@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { type Clock, every, type Loop, retry } from '../clock.js';
 import type { FleetConfig } from '../config/fleet.js';
 import type { UsableConfig } from '../config/load.js';
-import type { OnResponse } from '../connection.js';
+import { connect, type OnResponse, openNotebook } from '../connection.js';
 import type { FleetPart } from '../daemon/runtime.js';
 import { explain, LabfeedError } from '../errors.js';
 import { answerSchema } from '../journal/decisions.js';
@@ -15,7 +15,7 @@ import type { Observer, Reader } from '../pipeline.js';
 import type { Spool } from '../spool.js';
 import { DisposalError, NotNow } from '../watch/file-moves.js';
 import { adviseConnection, isAway, Postgres } from './database.js';
-import { type Leader, startLeading } from './leader.js';
+import { type Leader, type LeaderOutside, startLeading } from './leader.js';
 import { takeLease } from './lease.js';
 import { createMember, join, knownMembership, type Member, type Membership } from './member.js';
 import { prepareSchema } from './upgrade.js';
@@ -34,7 +34,22 @@ interface FleetDeps {
   live(): Live;
   conceal(secret: string): void;
   isSecretIn(text: string): boolean;
+  readonly outside?: Outside;
 }
+
+/** What a member reaches outside of its process. The simulation has another world. */
+export interface Outside extends LeaderOutside {
+  openDatabase(fleet: FleetConfig, conceal: (secret: string) => void): Postgres;
+  openCopy(path: string): WorkingCopy;
+}
+
+const REAL: Outside = {
+  openDatabase: (fleet, conceal) => new Postgres(fleet, conceal),
+  openCopy: openWorkingCopy,
+  openNotebook,
+  connect,
+  random: Math.random,
+};
 
 export type Fleet = Awaited<ReturnType<typeof joinFleet>>;
 
@@ -51,8 +66,8 @@ const FOLLOW_MS = 10_000;
  * fleet. Later ones do not.
  */
 export async function joinFleet(deps: FleetDeps) {
-  const { fleet, journal, spool, clock, log, stopping } = deps;
-  const postgres = new Postgres(fleet, deps.conceal);
+  const { fleet, journal, spool, clock, log, stopping, outside = REAL } = deps;
+  const postgres = outside.openDatabase(fleet, deps.conceal);
   const known = knownMembership(journal);
   const isDeliverer = fleet.role !== 'watch';
   const introduce = async (): Promise<Membership> => {
@@ -101,7 +116,7 @@ export async function joinFleet(deps: FleetDeps) {
       membership = { ...(await introduce()), isFresh: true };
       isIntroduced = true;
     }
-    copy ??= openWorkingCopy(path);
+    copy ??= outside.openCopy(path);
     await follow(copy, postgres);
     if (!isDeliverer) return;
     let isOver = false;
@@ -121,7 +136,7 @@ export async function joinFleet(deps: FleetDeps) {
     }
     const { observer, onResponse, conceal, isSecretIn } = deps;
     const shared = { config, lease, copy, path, postgres, id: membership.fleet, clock, log };
-    leader = startLeading({ ...shared, observer, onResponse, conceal, isSecretIn, over });
+    leader = startLeading({ ...shared, observer, onResponse, conceal, isSecretIn, over, outside });
     copy = undefined;
     log.info({ epoch: lease.epoch }, 'leading the fleet');
   }
@@ -198,7 +213,7 @@ export async function joinFleet(deps: FleetDeps) {
 async function introduceFirst(
   introduce: () => Promise<Membership>,
   known: Membership | undefined,
-  { clock, log, stopping }: FleetDeps,
+  { clock, log, stopping, outside = REAL }: FleetDeps,
   postgres: Postgres,
 ): Promise<Membership & { isFresh: boolean }> {
   let membership: (Membership & { isFresh: boolean }) | undefined;
@@ -219,7 +234,7 @@ async function introduceFirst(
       }
     },
     {
-      ...{ clock, signal: stopping, maxMs: 30_000 },
+      ...{ clock, signal: stopping, maxMs: 30_000, random: outside.random },
       failed: (error, waitMs) => {
         const hint = adviseConnection(error);
         log.warn({ waitMs, reason: explain(error), ...(hint && { hint }) }, 'cannot join the fleet yet, retrying');

@@ -1,7 +1,7 @@
 import { atMost, type Clock, every, type Loop, retry, systemClock } from '../clock.js';
 import type { UsableConfig } from '../config/load.js';
 import { holdKey, type Key, readKey } from '../config/secrets.js';
-import { connect, keyOf, type OnResponse, openNotebook, type Schedule } from '../connection.js';
+import { type connect, keyOf, type OnResponse, type openNotebook, type Schedule } from '../connection.js';
 import { applyDecisions, openDelivery, pruneDaily } from '../daemon/runtime.js';
 import { createProof } from '../daemon/sources.js';
 import { StoppedError, trackUnknownOutcomes } from '../deliver/context.js';
@@ -9,6 +9,7 @@ import { explain, LabfeedError } from '../errors.js';
 import { answerSchema } from '../journal/decisions.js';
 import type { Operation } from '../journal/forwards.js';
 import { applyRequests, type SourceProbe } from '../journal/requests.js';
+import type { StoreOptions } from '../journal/store.js';
 import { createLog, type Log } from '../log.js';
 import type { Notebook } from '../notebook/client.js';
 import type { Observer } from '../pipeline.js';
@@ -18,6 +19,14 @@ import { LEASE_MS, type Lease, takeLease } from './lease.js';
 import { receive, retrySetAside } from './receive.js';
 import { type SessionKey, takeSessionKey } from './session-keys.js';
 import { follow, type LeadingJournal, lead, openWorkingCopy, type WorkingCopy } from './working-copy.js';
+
+export interface LeaderOutside {
+  readonly openNotebook: typeof openNotebook;
+  readonly connect: typeof connect;
+  readonly schedule?: StoreOptions['schedule'];
+  /** For back-off. */
+  readonly random: () => number;
+}
 
 export interface LeaderDeps {
   readonly config: UsableConfig;
@@ -36,6 +45,7 @@ export interface LeaderDeps {
   isSecretIn(text: string): boolean;
   /** Another member leads, or this one has to begin again. */
   over(reason: string): void;
+  readonly outside: LeaderOutside;
 }
 
 export type Leader = ReturnType<typeof startLeading>;
@@ -48,9 +58,13 @@ const FINISH_WITHIN_MS = 6000;
 
 /** The one member that delivers: it applies the operations of all members to the outbox of the fleet, and sends. */
 export function startLeading(deps: LeaderDeps) {
-  const { config, lease, copy, postgres, id, clock, log, conceal, over } = deps;
+  const { config, lease, copy, postgres, id, log, conceal, over, outside } = deps;
+  // What one leader records, the next one reads: when a run is due must not depend on the clock of a machine.
+  const clock: Clock = { ...deps.clock, now: () => deps.clock.now() + lease.aheadMs };
   const stopping = new AbortController();
-  const journal = lead({ copy, postgres, epoch: lease.epoch, id, clock, log, fenced: () => over('fenced') });
+  const { schedule, random } = outside;
+  const { epoch } = lease;
+  const journal = lead({ copy, postgres, epoch, id, clock, log, fenced: () => over('fenced'), schedule, random });
   /** Grows while the fleet does: delivery keeps this list. */
   const instruments: string[] = [];
   let delivery: ReturnType<typeof openDelivery> | undefined;
@@ -97,7 +111,7 @@ export function startLeading(deps: LeaderDeps) {
     const configured = holdKey(() => readKey(config.notebook.key, config.placeOf(['notebook', 'key'])), conceal);
     const { url } = config.notebook;
     attempt += 1;
-    session ??= await withNotebook(config, configured, (api) =>
+    session ??= await withNotebook(outside, config, configured, (api) =>
       takeSessionKey(api, id, url, lease, log, { deleted, attempt }),
     );
     if (session.key !== undefined) conceal(session.key);
@@ -111,7 +125,7 @@ export function startLeading(deps: LeaderDeps) {
     const key = session.key === undefined ? configured : sessionKey(session.key, deps);
     delivery = openDelivery({
       notebook: config.notebook,
-      connect: (schedule) => connect(config.notebook, key, whileHeld(schedule), deps.onResponse),
+      connect: (send) => outside.connect(config.notebook, key, whileHeld(send), deps.onResponse),
       instruments,
       outbox: journal.outbox,
       unknown: trackUnknownOutcomes(clock, config.notebook.timeout, log),
@@ -119,6 +133,7 @@ export function startLeading(deps: LeaderDeps) {
       clock,
       log,
       observer: deps.observer,
+      random,
     });
     delivery.start();
     log.info({ epoch: lease.epoch }, 'delivering for the fleet');
@@ -140,12 +155,12 @@ export function startLeading(deps: LeaderDeps) {
   async function removeKey(): Promise<void> {
     const key = session?.id;
     if (key === undefined) return;
-    const removed = withNotebook(config, keyOf(config), (api) => api.deleteKey(key)).catch(() => undefined);
+    const removed = withNotebook(outside, config, keyOf(config), (api) => api.deleteKey(key)).catch(() => undefined);
     await atMost(REMOVE_KEY_MS, clock, removed);
   }
 
   void retry(startDelivery, {
-    ...{ clock, signal: stopping.signal, maxMs: 30_000 },
+    ...{ clock, signal: stopping.signal, maxMs: 30_000, random },
     failed: (error) => log.warn({ reason: explain(error) }, 'cannot begin to deliver, retrying'),
   });
   return {
@@ -215,8 +230,13 @@ export async function leadForCommand<T>(
   }
 }
 
-async function withNotebook<T>(config: UsableConfig, key: Key, act: (api: Notebook) => Promise<T>): Promise<T> {
-  const api = openNotebook(config, { key });
+async function withNotebook<T>(
+  { openNotebook: open }: LeaderOutside,
+  config: UsableConfig,
+  key: Key,
+  act: (api: Notebook) => Promise<T>,
+): Promise<T> {
+  const api = open(config, { key });
   try {
     return await act(api);
   } finally {

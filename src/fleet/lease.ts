@@ -25,6 +25,8 @@ export interface Lease {
   readonly seq: number;
   /** Undefined: nobody has sent yet, or the last one gave the lease back. */
   readonly predecessor: Predecessor | undefined;
+  /** How far the clock of the database is ahead of this machine's. */
+  readonly aheadMs: number;
   /** Whether it is certain that no other member delivers. */
   isHeld(): boolean;
   /** This member sends from now on. Recorded before the key is used, so that a successor can delete it. */
@@ -39,6 +41,7 @@ interface Row {
   readonly sender: number | null;
   readonly notebook: string | null;
   readonly session_key: number | null;
+  readonly now: number;
 }
 
 /** Takes the lease if nobody has it. From then on, nothing is recorded of what an earlier leader does. */
@@ -52,7 +55,8 @@ export async function takeLease(
     `WITH before AS (SELECT * FROM labfeed.fleet FOR UPDATE)
        UPDATE labfeed.fleet SET epoch = before.epoch + 1, leader = $1, until = clock_timestamp() + $2 * interval '1 ms'
        FROM before WHERE before.until < clock_timestamp() OR before.leader = $1
-       RETURNING fleet.epoch, fleet.seq, before.sender, before.notebook, before.session_key`,
+       RETURNING fleet.epoch, fleet.seq, before.sender, before.notebook, before.session_key,
+       (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now`,
     [member, LEASE_MS],
   );
   if (!taken) return undefined;
@@ -83,6 +87,7 @@ export async function takeLease(
   return {
     epoch,
     seq,
+    aheadMs: taken.now - clock.now(),
     predecessor:
       sender === null
         ? undefined

@@ -6,6 +6,7 @@ import { makePrivate } from '../filesystem.js';
 import { Connection, type Database, migrate } from '../journal/database.js';
 import { createJournal, type Journal } from '../journal/journal.js';
 import { MIGRATIONS } from '../journal/migrations.js';
+import type { StoreOptions } from '../journal/store.js';
 import type { Log } from '../log.js';
 import { applyChanges, type Change, readChangeset } from './changes.js';
 import { FencedError, isAway, isFenced, type Postgres } from './database.js';
@@ -22,6 +23,8 @@ export interface WorkingCopy {
   readonly tables: Tables;
   /** Up to which shipment it has all changes; undefined before the first load. */
   position(): number | undefined;
+  /** Gives it the triggers of the journal, which the leader needs. */
+  addTriggers(): void;
 }
 
 export function openWorkingCopy(path: string): WorkingCopy {
@@ -48,7 +51,8 @@ function openCopy(path: string): WorkingCopy {
     // It may be ahead of PostgreSQL, so it is loaded again. The file stays: others may read it.
     db.run`DELETE FROM working_copy WHERE leads = 1`;
     const tables = readTables(database);
-    return { database, tables, position: () => db.value<number>`SELECT seq FROM working_copy` };
+    const position = () => db.value<number>`SELECT seq FROM working_copy`;
+    return { database, tables, position, addTriggers: () => restoreTriggers(database) };
   } catch (error) {
     database.close();
     throw error;
@@ -130,6 +134,8 @@ interface LeadingDeps {
   readonly log: Log;
   /** Another leader took over. */
   fenced(): void;
+  readonly schedule?: StoreOptions['schedule'];
+  readonly random?: () => number;
 }
 
 export interface LeadingJournal extends Journal {
@@ -138,11 +144,21 @@ export interface LeadingJournal extends Journal {
 }
 
 /** Opens the copy, which has everything, as the journal of the leader. */
-export function lead({ copy, postgres, epoch, id, clock, log, fenced }: LeadingDeps): LeadingJournal {
+export function lead({
+  copy,
+  postgres,
+  epoch,
+  id,
+  clock,
+  log,
+  fenced,
+  schedule,
+  random = Math.random,
+}: LeadingDeps): LeadingJournal {
   const { database, tables } = copy;
   const db = new Connection(database);
   db.run`UPDATE working_copy SET leads = 1, epoch = ${epoch}`;
-  restoreTriggers(database);
+  copy.addTriggers();
   database.exec('PRAGMA foreign_keys = ON');
   const stopping = new AbortController();
   const shipments = { count: 0, bytes: 0, ms: 0 };
@@ -167,7 +183,7 @@ export function lead({ copy, postgres, epoch, id, clock, log, fenced }: LeadingD
         }
         if (!isAway(error) || stopping.signal.aborted) throw error;
         if (attempt === 0) log.warn({ reason: explain(error) }, 'the database of the fleet is away, nothing is sent');
-        await clock.sleep(backoffMs(attempt, { firstMs: 100, maxMs: 2000 }), stopping.signal);
+        await clock.sleep(backoffMs(attempt, { firstMs: 100, maxMs: 2000, random }), stopping.signal);
       }
     }
   }
@@ -186,20 +202,21 @@ export function lead({ copy, postgres, epoch, id, clock, log, fenced }: LeadingD
   }
 
   db.run`DELETE FROM identity`;
-  const journal = createJournal({ database, makeId: () => id, clock, sync, release: () => undefined });
+  const journal = createJournal({ database, makeId: () => id, clock, sync, schedule, release: () => undefined });
   return {
     ...journal,
     shipments,
     /** Ships what is left. If that fails, the copy is loaded again at the next start. */
     async close() {
-      const late = setTimeout(() => stopping.abort(), CLOSE_MS);
+      const closed = new AbortController();
+      void clock.sleep(CLOSE_MS, closed.signal).then(() => stopping.abort());
       try {
         await journal.store.commit(() => undefined);
         await journal.store.close();
         session.close();
         if (journal.trouble() === undefined) db.run`UPDATE working_copy SET leads = 0, seq = ${seq}`;
       } finally {
-        clearTimeout(late);
+        closed.abort();
         database.close();
       }
     },

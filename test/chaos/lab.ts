@@ -27,6 +27,8 @@ export interface Lab {
   saved: { readonly people: People } | undefined;
   /** Runs whose experiments people changed or deleted before the server or a journal was restored: all is allowed but filing them twice. */
   readonly disputed: Set<string>;
+  /** Whether session keys are created and deleted. */
+  readonly isFleet?: boolean;
   /** Experiments that `recover` listed as without comments. */
   readonly withoutComments: Set<number>;
   save(): Promise<void>;

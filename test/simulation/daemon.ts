@@ -231,7 +231,7 @@ function write(flush: () => void, { random, faults, database, trace }: World): v
   database.isWritable = true;
 }
 
-function logTo(trace: Trace, process: SimulatedProcess): Log {
+export function logTo(trace: Trace, process: SimulatedProcess): Log {
   if (!trace) return SILENT;
   const write = (line: string): void => {
     // A dead process logs nothing, and the time of day is not the history's.

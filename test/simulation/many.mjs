@@ -2,10 +2,11 @@
 /**
  * Runs many seeds on all cores, without the test runner: `npm run simulate:many -- 1-1000000`. Every seed runs as three
  * kinds of history: without remaps (LABFEED_REDO=0), with them (1), and with versions of files (2). LABFEED_REDO=odd runs
- * one history per seed: odd seeds with remaps. Failures are printed with their seeds, and the others continue, even if a history does not end.
+ * one history per seed: odd seeds with remaps. `npm run simulate:many -- fleet 1-10000` runs histories of a fleet. Failures are printed with their seeds, and the others continue, even if a history does not end.
  * SIGTERM or SIGINT stops it; what was run until then is counted. Exits with 1 if a history has failed.
  */
 import { fork } from 'node:child_process';
+import { copyFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { build } from 'vite';
@@ -15,11 +16,12 @@ const PART = 500;
 const MAX_SECONDS = 120;
 const REPORT_EVERY = 5000;
 const ROOT = join(import.meta.dirname, '../..');
-const BUNDLE = join(ROOT, 'node_modules/.simulate');
+const KIND = process.argv[2] === 'fleet' ? 'fleet' : 'simulate';
+const BUNDLE = join(ROOT, 'node_modules/.simulate', KIND);
 
-const range = /^(\d+)-(\d+)$/.exec(process.argv[2] ?? '');
+const range = /^(\d+)-(\d+)$/.exec(process.argv[KIND === 'fleet' ? 3 : 2] ?? '');
 if (!range) {
-  console.error('usage: npm run simulate:many -- FIRST-LAST');
+  console.error('usage: npm run simulate:many -- [fleet] FIRST-LAST');
   process.exit(2);
 }
 const [first, last] = range.slice(1).map(Number);
@@ -59,7 +61,7 @@ function nextPart() {
 /** One process, which gets a part of the range whenever it is free. */
 const work = () =>
   new Promise((resolve, reject) => {
-    const child = fork(join(import.meta.dirname, 'part.mjs'), [join(BUNDLE, 'simulate.js')]);
+    const child = fork(join(import.meta.dirname, 'part.mjs'), [join(BUNDLE, `${KIND}.js`)]);
     let part;
     let seed = 0;
     let seconds = 0;
@@ -110,8 +112,10 @@ await build({
   root: ROOT,
   configFile: false,
   logLevel: 'warn',
-  build: { ssr: 'test/simulation/simulate.ts', outDir: BUNDLE, emptyOutDir: true, target: 'es2024', minify: false },
+  build: { ssr: `test/simulation/${KIND}.ts`, outDir: BUNDLE, emptyOutDir: true, target: 'es2024', minify: false },
 });
+// Members of a fleet tell each other their version.
+copyFileSync(join(ROOT, 'package.json'), join(BUNDLE, '../package.json'));
 print(`seeds ${first}-${last} on Node ${process.versions.node}`);
 await Promise.all(Array.from({ length: availableParallelism() }, work));
 report();

@@ -26,7 +26,7 @@ const LIKELY: readonly (Fault | 'slow')[] = [
   'failed',
 ];
 
-type Schedule = <T>(request: () => Promise<T>, isWrite?: boolean) => Promise<T>;
+export type Schedule = <T>(request: () => Promise<T>, isWrite?: boolean) => Promise<T>;
 
 /** The notebook over a network that delays, loses and refuses requests as the seed decides. */
 export function overNetwork(
@@ -48,11 +48,13 @@ export function overNetwork(
   return { ...notebook, close: async () => undefined };
 }
 
-function send(request: FakeRequest, world: World, process: SimulatedProcess) {
+/** `isCut`: no request gets to the server. */
+export function send(request: FakeRequest, world: World, process: SimulatedProcess, isCut = false) {
   const { operation, args, isWrite, carryOut } = request;
   const { random, faults, network, trace, timeline } = world;
   const refusal = refusalOf(request, world);
-  const fault = random.chance(faults.ofRequests) ? LIKELY[random.below(LIKELY.length)] : undefined;
+  const chosen = random.chance(faults.ofRequests) ? LIKELY[random.below(LIKELY.length)] : undefined;
+  const fault = isCut ? (['unreachable', 'dropped'] as const)[random.below(2)] : chosen;
   const outcome = refusal?.error.message ?? fault ?? 'answered';
   trace?.(`${world.pc.runs}: ${operation} ${args.map((arg) => JSON.stringify(arg)).join(' ')}: ${outcome}`);
   const travelMs = 1 + random.below(40);

@@ -1,10 +1,11 @@
 /** A process of `many.mjs`: runs the seeds that it is sent, and reports each. */
-const { createSimulation } = await import(process.argv[2]);
-const { simulate } = createSimulation();
+const { createSimulation, createFleetSimulation } = await import(process.argv[2]);
+const { simulate } = (createFleetSimulation ?? createSimulation)();
 const redo = process.env['LABFEED_REDO'];
 /** By their names in LABFEED_REDO. */
 const KINDS = [{ withRemaps: false }, { withRemaps: true }, { withVersions: true }];
-const kindsOf = (seed) => (redo === 'odd' ? [seed % 2] : redo === undefined ? [0, 1, 2] : [Number(redo)]);
+const kindsOf = (seed) =>
+  createFleetSimulation ? [0] : redo === 'odd' ? [seed % 2] : redo === undefined ? [0, 1, 2] : [Number(redo)];
 
 // Only the parent decides when to stop, after a whole part.
 for (const signal of ['SIGTERM', 'SIGINT']) process.on(signal, () => undefined);

@@ -1,5 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { seeded } from '../support/random.js';
+import { createFleetSimulation } from './fleet.js';
 import { createSimulation } from './simulate.js';
 import { createTimeline } from './timeline.js';
 import type { Content } from './world.js';
@@ -9,6 +10,7 @@ import type { Content } from './world.js';
  * LABFEED_REDO=1 runs only histories with remaps, LABFEED_REDO=2 only those with versions of files, LABFEED_REDO=0 only
  * those without either; LABFEED_FILES=1 runs only histories
  * with raw files, for every seed instead of every fourth.
+ * LABFEED_REDO=fleet runs only histories of a fleet, which take longer: one for every tenth seed.
  * LABFEED_EVENTS=poison,gaps: exactly these events of `events.ts` happen, in every history.
  */
 const DEFAULT_SEEDS = process.env['LABFEED_SLOW'] ? '1-10000' : '1-30';
@@ -43,9 +45,20 @@ const HISTORIES: readonly { readonly redo: string; readonly content: Content; re
   },
 ].filter(({ redo }) => !areFilesWanted && (wanted === undefined || wanted === redo));
 
+function openFleet() {
+  const simulation = createFleetSimulation();
+  onTestFinished(simulation.close);
+  return simulation;
+}
+
 /** Runs these histories until five have failed. `variables`: what a replay needs besides the seed. */
-async function simulateAll(seeds: readonly number[], contentOf: (seed: number) => Content, variables: string) {
-  const { simulate } = open();
+async function simulateAll(
+  seeds: readonly number[],
+  contentOf: (seed: number) => Content,
+  variables: string,
+  simulate: (seed: number, trace: ((line: string) => void) | undefined, content: Content) => Promise<void> = open()
+    .simulate,
+) {
   const failures: string[] = [];
   for (const seed of seeds) {
     if (failures.length === 5) break;
@@ -82,6 +95,18 @@ test.runIf(wanted === undefined)(
   3_600_000,
 );
 
+test.runIf(wanted === undefined || wanted === 'fleet')(
+  `every run of a fleet is filed exactly once in histories ${from} to ${to}`,
+  () =>
+    simulateAll(
+      all.filter((seed) => wanted === 'fleet' || seed % 10 === 0),
+      () => ({}),
+      'LABFEED_REDO=fleet',
+      openFleet().simulate,
+    ),
+  3_600_000,
+);
+
 test('a history that does not end fails', async () => {
   const timeline = createTimeline(seeded(1));
   const again = (): void => void timeline.at(1000, again);
@@ -101,3 +126,16 @@ test('a seed always yields the same history', async () => {
   for (let seed = 20; seed >= 1; seed--) expect(await replay(seed)).toEqual(histories.get(seed));
   expect(new Set([...histories.values()].map((lines) => lines.join('\n'))).size).toBe(20);
 });
+
+test('a seed always yields the same history of a fleet', async () => {
+  const { simulate } = openFleet();
+  const replay = async (seed: number): Promise<string[]> => {
+    const lines: string[] = [];
+    await simulate(seed, (line) => lines.push(line));
+    return lines;
+  };
+  const first = await replay(1);
+  const second = await replay(2);
+  expect(await replay(1)).toEqual(first);
+  expect(second).not.toEqual(first);
+}, 60_000);

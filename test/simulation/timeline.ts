@@ -7,8 +7,8 @@ import type { Random } from '../support/random.js';
 export interface Timeline {
   /** Returns a function that cancels it. */
   at(delayMs: number, act: () => void): () => void;
-  /** After it is killed, none of its events happens. */
-  process(): SimulatedProcess;
+  /** After it is killed, none of its events happens. `aheadMs`: how far its wall clock is ahead of the others. */
+  process(aheadMs?: number): SimulatedProcess;
   /** Runs the next event; false when there is none. */
   step(): Promise<boolean>;
   /** Runs events until the work is done. */
@@ -22,6 +22,8 @@ export interface SimulatedProcess {
   readonly clock: Clock;
   readonly alive: () => boolean;
   at(delayMs: number, act: () => void): () => void;
+  /** As with SIGSTOP and, after this time, SIGCONT: its events wait, and time passes. */
+  pause(ms: number): void;
   kill(): void;
 }
 
@@ -31,7 +33,8 @@ interface Event {
   readonly act: () => void;
 }
 
-const START = Date.UTC(2026, 0, 1);
+/** When a history begins. */
+export const START = Date.UTC(2026, 0, 1);
 
 /** The longest histories have a few thousand. */
 const MAX_EVENTS = 100_000;
@@ -95,7 +98,8 @@ export function createTimeline(random: Random): Timeline {
     setClock(byMs) {
       offsetMs += byMs;
     },
-    process: () => createProcess(at, { now: () => START + elapsed + offsetMs, monotonic: () => elapsed }),
+    process: (aheadMs = 0) =>
+      createProcess(at, { now: () => START + elapsed + offsetMs + aheadMs, monotonic: () => elapsed }),
   };
 }
 
@@ -104,13 +108,22 @@ const isBefore = (one: Event, other: Event): boolean =>
 
 function createProcess(at: Timeline['at'], time: Pick<Clock, 'now' | 'monotonic'>): SimulatedProcess {
   let alive = true;
+  let pausedUntil = 0;
   const mine = new Set<() => void>();
   const schedule: typeof at = (delayMs, act) => {
     if (!alive) return () => undefined;
-    const cancel = at(delayMs, () => {
+    let cancelNow: () => void;
+    const cancel = (): void => cancelNow();
+    const fire = (): void => {
+      const leftMs = pausedUntil - time.monotonic();
+      if (leftMs > 0) {
+        cancelNow = at(leftMs, fire);
+        return;
+      }
       mine.delete(cancel);
       act();
-    });
+    };
+    cancelNow = at(delayMs, fire);
     mine.add(cancel);
     return cancel;
   };
@@ -118,6 +131,9 @@ function createProcess(at: Timeline['at'], time: Pick<Clock, 'now' | 'monotonic'
     clock: { ...time, sleep: (ms, signal) => sleep(schedule, ms, signal) },
     alive: () => alive,
     at: schedule,
+    pause(ms) {
+      pausedUntil = Math.max(pausedUntil, time.monotonic() + ms);
+    },
     kill() {
       alive = false;
       for (const cancel of mine) cancel();

@@ -33,7 +33,7 @@ export function verify(worlds: readonly World[], users: Users, runs: number): vo
   if (!world) return;
   const ours = [...world.notebook.experiments].filter(([id]) => !users.created.has(id));
   const entries = ours.map(([, entry]) => entry);
-  const rows = worlds.flatMap((one) => readRows(one).map((row, n) => ({ world: one, row, n })));
+  const rows = worlds.flatMap((one) => readRows(one).map((row) => ({ world: one, row, n: numberOf(row.title) })));
   const expected = runs - users.deleted.size;
   const undecided = rows.filter((one) => isUndecided(one.row, one.world));
   // Each creation of a run that waits may have left a blank experiment, which a later run uses.
@@ -77,6 +77,9 @@ const readRows = ({ database, pc }: World): Row[] =>
          WHERE title LIKE ? || ' %' ORDER BY id`,
     )
     .all(pc.runs) as unknown as Row[];
+
+/** The number of the run with this title. Those of a fleet are not in their order. */
+const numberOf = (title: string): number => Number(/^\S+ (\d+)/.exec(title)?.[1]);
 
 function* verifyUserWork({ notebook }: World, users: Users): Generator<string> {
   for (const [id, { title, userid }] of users.created) {

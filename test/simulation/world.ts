@@ -107,20 +107,23 @@ export interface Content {
   readonly withVersions?: boolean;
   /** Runs have raw files, which are attached. */
   readonly withFiles?: boolean;
+  /** Only these events can happen. */
+  readonly events?: readonly string[];
 }
 
 export function createWorld(
   seed: number,
   database: ReusableDatabase,
   trace: Trace,
-  { withRemaps = false, withVersions = false, withFiles = false }: Content,
+  { withRemaps = false, withVersions = false, withFiles = false, events: allowed }: Content,
 ): World {
   const random = seeded(seed);
   const timeline = createTimeline(random);
   const chosen = KINDS[random.below(KINDS.length)] ?? KINDS[0];
   const kind = withFiles ? { dialect: 'elabftw' as const } : chosen;
   // What a lost journal and a restored server know of versions is tested elsewhere.
-  const isExcluded = (name: string): boolean => withVersions && ['lost', 'restored', 'poison'].includes(name);
+  const isExcluded = (name: string): boolean =>
+    (withVersions && ['lost', 'restored', 'poison'].includes(name)) || allowed?.includes(name) === false;
   const events = new Map([...chooseEvents(seed)].filter(([name]) => !isExcluded(name)));
   return {
     random,

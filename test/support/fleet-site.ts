@@ -13,9 +13,10 @@ interface MemberOptions {
   readonly instruments?: string;
   /** More configuration lines, each with its line break. */
   readonly settings?: string;
+  readonly rate?: string;
 }
 
-interface Member extends Site {
+export interface Member extends Site {
   readonly name: string;
   start(env?: NodeJS.ProcessEnv): DaemonProcess;
   /** A configuration for the same folders and journal, without the fleet. */
@@ -27,6 +28,8 @@ export interface FleetSite {
   readonly url: string;
   readonly cluster: Cluster;
   readonly notebook: TestSandbox;
+  /** The port of the notebook. */
+  readonly port: number;
   member(name: string, options?: MemberOptions): Member;
 }
 
@@ -68,12 +71,13 @@ export async function makeFleet(dialect: Dialect = 'v2', timeout = '1s'): Promis
     url,
     cluster,
     notebook,
-    member(name, { role = 'all', instruments = BALANCE, settings = '' } = {}) {
+    port: Number(new URL(address).port),
+    member(name, { role = 'all', instruments = BALANCE, settings = '', rate = '2000/s' } = {}) {
       const own = join(folder, name);
       const config = join(own, 'labfeed.yaml');
       mkdirSync(join(own, 'data', 'balance'), { recursive: true });
       writeFileSync(join(own, 'api-key'), `${key}\n`, { mode: 0o600 });
-      const server = `notebook:\n  url: "${address}"\n  key: { file: api-key }\n  rate: 2000/s\n  timeout: ${timeout}\n`;
+      const server = `notebook:\n  url: "${address}"\n  key: { file: api-key }\n  rate: ${rate}\n  timeout: ${timeout}\n`;
       const lines = [
         ...(role === 'watch' ? [] : [server]),
         `journal: ${url}\nrole: ${role}\nfleet: { name: ${name}, state: state }\nstatus: false\n${settings}`,

@@ -1,6 +1,6 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -41,7 +41,60 @@ export interface Cluster {
   start(): Promise<void>;
   /** Ends it as a crash of the server would. */
   kill(): Promise<void>;
+  /** A replica that has everything before a commit is confirmed. */
+  addReplica(): Promise<Replica>;
   remove(): Promise<void>;
+}
+
+export interface Replica extends Pick<Cluster, 'port' | 'start' | 'kill'> {
+  /** Makes it the server that takes writes. */
+  promote(): Promise<void>;
+}
+
+interface Server extends Pick<Cluster, 'port' | 'start' | 'kill'> {
+  query(text: string, database?: string): Promise<readonly object[]>;
+}
+
+/** The server for the data in this folder. */
+async function serve(folder: string, data: string): Promise<Server> {
+  const port = await freePort();
+  const settings = `listen_addresses = '127.0.0.1'\nport = ${port}\nunix_socket_directories = '${folder}'\nshared_buffers = 32MB\nfsync = off\nmax_connections = 300\nshared_preload_libraries = 'pg_stat_statements'\n`;
+  appendFileSync(join(data, 'postgresql.auto.conf'), settings);
+  let server: ChildProcess | undefined;
+  async function query(text: string, database = 'postgres'): Promise<readonly object[]> {
+    const client = new pg.Client({ host: '127.0.0.1', port, user: 'labfeed', database });
+    client.on('error', () => undefined);
+    await client.connect();
+    try {
+      return (await client.query(text)).rows;
+    } finally {
+      await client.end();
+    }
+  }
+  return {
+    port,
+    query,
+    async start() {
+      rmSync(join(data, 'postmaster.pid'), { force: true });
+      const [program, options] = runs('postgres', '-D', data);
+      server = spawn(program, options, { stdio: 'ignore', cwd: folder });
+      for (let attempt = 0; ; attempt++) {
+        try {
+          await query('SELECT 1');
+          return;
+        } catch (error) {
+          if (attempt > 200) throw error;
+          await new Promise((resolve) => setTimeout(resolve, 100));
+        }
+      }
+    },
+    async kill() {
+      if (!server || server.exitCode !== null || server.signalCode !== null) return;
+      const ended = once(server, 'close');
+      server.kill('SIGQUIT');
+      await ended;
+    },
+  };
 }
 
 /** A real PostgreSQL on loopback, with its own data. */
@@ -65,47 +118,19 @@ export async function startCluster(): Promise<Cluster> {
     'C',
   );
   execFileSync(initdb, args, { stdio: 'ignore', cwd: folder });
-  const port = await freePort();
-  const settings = `listen_addresses = '127.0.0.1'\nport = ${port}\nunix_socket_directories = '${folder}'\nshared_buffers = 32MB\nfsync = off\n`;
-  writeFileSync(join(data, 'postgresql.auto.conf'), settings);
-  let server: ChildProcess | undefined;
+  const primary = await serve(folder, data);
+  const { port, query } = primary;
+  let replica: Server | undefined;
   let databases = 0;
-  const admin = (database: string) => new pg.Client({ host: '127.0.0.1', port, user: 'labfeed', database });
-
-  async function start(): Promise<void> {
-    rmSync(join(data, 'postmaster.pid'), { force: true });
-    const [program, options] = runs('postgres', '-D', data);
-    server = spawn(program, options, { stdio: 'ignore', cwd: folder });
-    for (let attempt = 0; ; attempt++) {
-      const client = admin('postgres');
-      client.on('error', () => undefined);
-      try {
-        await client.connect();
-        return await client.end();
-      } catch (error) {
-        if (attempt > 200) throw error;
-        await new Promise((resolve) => setTimeout(resolve, 100));
-      }
-    }
-  }
-  async function end(signal: NodeJS.Signals): Promise<void> {
-    if (!server || server.exitCode !== null || server.signalCode !== null) return;
-    const ended = once(server, 'close');
-    server.kill(signal);
-    await ended;
-  }
-  await start();
+  await primary.start();
   return {
     port,
-    start,
-    kill: () => end('SIGQUIT'),
+    start: primary.start,
+    kill: primary.kill,
     async createDatabase() {
       databases += 1;
       const name = `labfeed${databases}`;
-      const client = admin('postgres');
-      await client.connect();
-      await client.query(`CREATE DATABASE ${name}`);
-      await client.end();
+      await query(`CREATE DATABASE ${name}`);
       return `postgres://labfeed@127.0.0.1:${port}/${name}`;
     },
     dump(url) {
@@ -117,8 +142,21 @@ export async function startCluster(): Promise<Cluster> {
       const input = `SET client_min_messages = warning;\nDROP SCHEMA labfeed CASCADE;\n${dump}`;
       execFileSync(program, options, { cwd: folder, input, stdio: ['pipe', 'ignore', 'inherit'] });
     },
+    async addReplica() {
+      const copy = join(folder, 'replica');
+      const from = ['-h', '127.0.0.1', '-p', String(port), '-U', 'labfeed'];
+      const [backup, options] = runs('pg_basebackup', '-D', copy, ...from, '-R', '-c', 'fast', '--no-sync');
+      execFileSync(backup, options, { stdio: 'ignore', cwd: folder });
+      const server = await serve(folder, copy);
+      replica = server;
+      await server.start();
+      await query("ALTER SYSTEM SET synchronous_standby_names = '*'");
+      await query('SELECT pg_reload_conf()');
+      return { ...server, promote: async () => void (await server.query('SELECT pg_promote()')) };
+    },
     async remove() {
-      await end('SIGQUIT');
+      await replica?.kill();
+      await primary.kill();
       rmSync(folder, { recursive: true, force: true });
     },
   };

@@ -4,7 +4,7 @@ import { migrate } from '../../src/journal/database.js';
 const NO_CHANGES = { changes: 0 };
 
 const IS_SELECT = /^SELECT\b/;
-const CHANGED_TABLE = /^(?:INSERT(?: OR \w+)? INTO|UPDATE|DELETE FROM)\s+(\w+)/;
+const CHANGED_TABLE = /^(?:INSERT(?: OR \w+)? INTO|UPDATE(?: OR \w+)?|DELETE FROM)\s+(\w+)/;
 
 /** How often a table was changed. */
 interface Changes {

@@ -1,0 +1,358 @@
+import type { Change } from '../../src/fleet/changes.js';
+import type { Postgres } from '../../src/fleet/database.js';
+import { FLEET_STEPS, type Tables } from '../../src/fleet/tables.js';
+import type { FleetState } from '../../src/journal/forwards.js';
+import { MIGRATIONS } from '../../src/journal/migrations.js';
+import type { Random } from '../support/random.js';
+import { type SimulatedProcess, START, type Timeline } from './timeline.js';
+import type { Trace } from './world.js';
+
+/** The way from one process to the database. */
+export interface Link {
+  isCut: boolean;
+}
+
+/**
+ * The database of a fleet in memory: what each statement of src/fleet does, one at a time, each with its commit. A statement
+ * that it does not know is an error, so that a changed one is changed here, too. Calls are delayed, and their answers
+ * lost; a call whose client has given up may still be carried out.
+ */
+export interface SimulatedDatabase {
+  open(process: SimulatedProcess, link: Link): Postgres;
+  /** Calls under way fail, and others for this time. Commits stay. `aheadMs`: its clock changes by this much, as after a failover. */
+  restart(downMs: number, aheadMs: number): void;
+  /** How many operations of members were not applied yet. */
+  waiting(): number;
+  /** No more faults. */
+  calm(): void;
+}
+
+type Cell = string | number | null;
+type Row = Record<string, Cell>;
+
+interface State {
+  epoch: number;
+  seq: number;
+  leader: number | null;
+  until: number;
+  sender: number | null;
+  notebook: string | null;
+  session_key: number | null;
+}
+
+type Values = readonly unknown[];
+type Result = { readonly rows: readonly object[]; readonly count?: number };
+type Statement = readonly [begin: string, act: (values: Values) => Result];
+
+const NOTHING: Result = { rows: [] };
+const one = (row: object): Result => ({ rows: [row] });
+const changed = (count: number): Result => ({ rows: [], count });
+
+class DatabaseError extends Error {
+  readonly code: string;
+  constructor(code: string, message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+export function createDatabase(
+  fleet: string,
+  tables: Tables,
+  { timeline, random, trace }: { timeline: Timeline; random: Random; trace: Trace },
+): SimulatedDatabase {
+  const state: State = {
+    ...{ epoch: 0, seq: 0, leader: null, until: Number.NEGATIVE_INFINITY },
+    ...{ sender: null, notebook: null, session_key: null },
+  };
+  const members: { id: number; instance: string; name: string }[] = [];
+  const operations = new Map<number, Map<number, unknown>>();
+  const changes = new Map<number, readonly Change[]>();
+  const rows = new Map([...tables.keys()].map((name) => [name, new Map<string, Row>()]));
+  const shipped = { runs: new Map<string, number>(), origins: new Map<string, number>() };
+  const listeners = new Set<(payload: string) => void>();
+  let aheadMs = 0;
+  let isUp = true;
+  let starts = 0;
+  let isCalm = false;
+  const now = (): number => START + timeline.elapsedMs() + aheadMs;
+  const table = (name: string): Map<string, Row> => rows.get(name) ?? new Map();
+  const keyOf = (name: string, cells: Readonly<Row>): string =>
+    (tables.get(name)?.key ?? []).map((column) => cells[column]).join('\n');
+
+  function notify(payload: string): Result {
+    for (const listener of listeners) listener(payload);
+    return NOTHING;
+  }
+
+  function apply(change: Change, seq: number): void {
+    const at = table(change.t);
+    const key = keyOf(change.t, change.o === 'i' ? change.v : change.k);
+    if (change.o === 'd') at.delete(key);
+    else if (change.o === 'u' && !at.has(key)) return;
+    else if (change.o === 'i' && at.has(key)) throw new DatabaseError('23505', `${change.t} has ${key} already`);
+    else at.set(key, { ...at.get(key), ...change.v });
+    if (change.t === 'runs' || change.t === 'origins') shipped[change.t].set(key, seq);
+  }
+
+  function checkUnique(): void {
+    for (const columns of [['reference'], ['server', 'experiment'], ['instrument', 'sha256', 'copy', 'refiling']]) {
+      const seen = new Set<string>();
+      for (const run of table('runs').values()) {
+        const cells = columns.map((column) => run[column]);
+        if (cells.includes(null)) continue;
+        if (seen.has(cells.join('\n'))) throw new DatabaseError('23505', `two runs have ${cells.join(', ')}`);
+        seen.add(cells.join('\n'));
+      }
+    }
+  }
+
+  /** As the function in src/fleet/tables.ts. */
+  function ship(epoch: number, seq: number, text: string): Result {
+    if (state.epoch !== epoch) throw new DatabaseError('LF001', `epoch ${epoch} is over`);
+    if (seq <= state.seq) return NOTHING;
+    if (seq !== state.seq + 1) throw new DatabaseError('LF002', `changes ${seq} arrived before ${state.seq + 1}`);
+    const sent = JSON.parse(text) as Change[];
+    for (const change of sent) apply(change, seq);
+    checkUnique();
+    state.seq = seq;
+    changes.set(seq, sent);
+    return notify('changes');
+  }
+
+  function take(member: number, leaseMs: number): Result {
+    if (!(state.until < now() || state.leader === member)) return NOTHING;
+    const { sender, notebook, session_key } = state;
+    Object.assign(state, { epoch: state.epoch + 1, leader: member, until: now() + leaseMs });
+    trace?.(`member ${member} takes the lease of epoch ${state.epoch}`);
+    return one({ epoch: state.epoch, seq: state.seq, sender, notebook, session_key, now: now() });
+  }
+
+  const during = (epoch: unknown, act: () => void): Result => {
+    if (state.epoch !== epoch) return changed(0);
+    act();
+    return changed(1);
+  };
+
+  function release(epoch: unknown, member: unknown): void {
+    state.until = Number.NEGATIVE_INFINITY;
+    if (member === undefined) return;
+    state.leader = null;
+    if (state.sender !== member) return;
+    Object.assign(state, { sender: null, session_key: null });
+    trace?.(`member ${member} gives epoch ${epoch} back`);
+  }
+
+  function insertMember(instance: string, name: string): Result {
+    const known = members.find((member) => member.instance === instance);
+    const member = known ?? { id: members.length + 1, instance, name };
+    if (!known) members.push(member);
+    return one({ id: member.id });
+  }
+
+  function insertOperations(member: number, numbers: readonly number[], texts: readonly string[]): Result {
+    const own = operations.get(member) ?? new Map<number, unknown>();
+    operations.set(member, own);
+    for (const [n, number] of numbers.entries()) if (!own.has(number)) own.set(number, JSON.parse(texts[n] ?? ''));
+    return NOTHING;
+  }
+
+  const inOrder = (member: number): number[] => [...(operations.get(member)?.keys() ?? [])].sort((a, b) => a - b);
+
+  function listOperations(ofEach: number): Result {
+    const sent = members.flatMap(({ id, name }) =>
+      inOrder(id)
+        .slice(0, ofEach)
+        .map((number) => ({ member: id, name, number, operation: operations.get(id)?.get(number) })),
+    );
+    return { rows: sent.sort((a, b) => a.number - b.number || a.member - b.member) };
+  }
+
+  function statesOf(member: number, from: number): Result {
+    const found = [...table('origins').values()].filter((origin) => {
+      const at = shipped.origins.get(keyOf('origins', origin)) ?? 0;
+      return origin['member'] === member && (at > from || (shipped.runs.get(String(origin['filed'])) ?? 0) > from);
+    });
+    const states = found.flatMap(({ run, filed }) => {
+      const { sha256, step, parked, failure, reason, server, experiment, mapping, path } =
+        table('runs').get(String(filed)) ?? {};
+      if (path === undefined) return [];
+      const row = { sha256, step, parked, failure, reason, server, experiment, mapping };
+      return { ...row, own: run, isErased: path === '', remap: null } as FleetState;
+    });
+    return { rows: states.sort((a, b) => a.own - b.own) };
+  }
+
+  const upTo = (number: number): number => Math.max(0, number);
+  const STATEMENTS: readonly Statement[] = [
+    ['WITH before AS (SELECT * FROM labfeed.fleet', ([member, ms]) => take(member as number, ms as number)],
+    [
+      'UPDATE labfeed.fleet SET until = clock_timestamp()',
+      ([epoch, ms]) =>
+        during(epoch, () => {
+          state.until = now() + (ms as number);
+        }),
+    ],
+    [
+      'UPDATE labfeed.fleet SET sender = $2',
+      ([epoch, sender, notebook, session_key]) =>
+        during(epoch, () => Object.assign(state, { sender, notebook, session_key })),
+    ],
+    ["UPDATE labfeed.fleet SET until = '-infinity'", ([epoch, member]) => during(epoch, () => release(epoch, member))],
+    ["SELECT pg_notify('labfeed', 'lease')", () => notify('lease')],
+    ["SELECT pg_notify('labfeed', 'operations')", () => notify('operations')],
+    [
+      'SELECT seq, changes FROM labfeed.changes WHERE seq > $1 ORDER BY seq LIMIT $2',
+      ([from, limit]) => {
+        const later = [...changes].filter(([seq]) => seq > (from as number)).slice(0, limit as number);
+        return { rows: later.map(([seq, sent]) => ({ seq, changes: sent })) };
+      },
+    ],
+    ['SELECT seq FROM labfeed.fleet', () => one({ seq: state.seq })],
+    ['SELECT 1 FROM labfeed.changes WHERE seq = $1', ([seq]) => (changes.has(seq as number) ? one({}) : NOTHING)],
+    ['SELECT labfeed.ship($1, $2, $3)', ([epoch, seq, text]) => ship(epoch as number, seq as number, text as string)],
+    [
+      'SELECT greatest(',
+      ([member]) => {
+        const received = table('received').get(String(member))?.['number'] ?? 0;
+        return one({ last: upTo(Math.max(Number(received), ...inOrder(member as number))) });
+      },
+    ],
+    ['SELECT seen_at::text', () => NOTHING],
+    ['INSERT INTO labfeed.members', ([instance, name]) => insertMember(instance as string, name as string)],
+    [
+      'INSERT INTO labfeed.operations',
+      ([member, numbers, texts]) => insertOperations(member as number, numbers as number[], texts as string[]),
+    ],
+    ['WITH changed AS', ([member, from]) => statesOf(member as number, from as number)],
+    ['SELECT answer FROM labfeed.answers', () => NOTHING],
+    ['UPDATE labfeed.members SET seen_at', () => NOTHING],
+    ['SELECT name, role, version', () => NOTHING],
+    ['SELECT members.id AS member, name, number, operation', () => listOperations(20)],
+    [
+      'DELETE FROM labfeed.operations WHERE member = $1 AND number <= $2',
+      ([member, last]) => {
+        const own = operations.get(member as number);
+        for (const number of inOrder(member as number)) if (number <= (last as number)) own?.delete(number);
+        return NOTHING;
+      },
+    ],
+    [
+      'DELETE FROM labfeed.changes',
+      () => {
+        changes.clear();
+        return NOTHING;
+      },
+    ],
+    ['SELECT DISTINCT sha256 FROM labfeed.contents', () => NOTHING],
+    ['SELECT pg_advisory_xact_lock', () => NOTHING],
+    ['CREATE SCHEMA IF NOT EXISTS labfeed', () => NOTHING],
+    ['SELECT version FROM labfeed.version', () => one({ version: FLEET_STEPS.length })],
+    ['UPDATE labfeed.version', () => NOTHING],
+    ['SELECT id, journal FROM labfeed.fleet', () => one({ id: fleet, journal: MIGRATIONS.length })],
+    ['SELECT epoch, seq, journal FROM labfeed.fleet', () => one({ ...state, journal: MIGRATIONS.length })],
+  ];
+  const known = new Map<string, Statement[1]>();
+  function execute(text: string, values: Values): Result {
+    const act =
+      known.get(text) ?? STATEMENTS.find(([begin]) => text.replace(/\s+/g, ' ').trim().startsWith(begin))?.[1];
+    if (!act) throw new TypeError(`the simulated database does not know this statement: ${text}`);
+    known.set(text, act);
+    return act(values);
+  }
+
+  /** What `load` and `prepareSchema` ask: everything is of one moment. */
+  function openTransaction() {
+    const seen = new Map([...rows].map(([name, all]) => [name, [...all.values()]]));
+    const fleetThen = execute('SELECT epoch, seq, journal FROM labfeed.fleet', []);
+    let reading: Result = NOTHING;
+    return {
+      async query(statement: string | { readonly text: string }): Promise<Result> {
+        const text = typeof statement === 'string' ? statement : statement.text;
+        const name = /^DECLARE loading CURSOR FOR SELECT .* FROM labfeed\.(\w+)$/.exec(text)?.[1];
+        if (name !== undefined) reading = { rows: (seen.get(name) ?? []).map((row) => cellsOf(row, name)) };
+        if (text.startsWith('FETCH')) return reading;
+        if (name !== undefined || text === 'CLOSE loading') return NOTHING;
+        return text.startsWith('SELECT epoch, seq, journal') ? fleetThen : execute(text, []);
+      },
+    };
+  }
+
+  function cellsOf(row: Row, name: string): unknown[] {
+    const { columns = [], blobs } = tables.get(name) ?? {};
+    return columns.map((column) => {
+      const cell = row[column] ?? null;
+      return blobs?.has(column) && typeof cell === 'string' ? Buffer.from(cell.slice(2), 'hex') : cell;
+    });
+  }
+
+  /** One call: on its way, carried out, and answered, unless something goes wrong in between. */
+  function call<T>(process: SimulatedProcess, link: Link, act: () => T): Promise<T> {
+    const isAway = (): boolean => !isUp || link.isCut;
+    return new Promise((resolve, reject) => {
+      const fail = (delayMs: number, code: string): void =>
+        void process.at(delayMs, () => reject(new DatabaseError(code, 'the database is away')));
+      if (isAway()) return fail(isUp && random.chance(0.5) ? CONNECT_MS : 1, 'ECONNREFUSED');
+      const before = starts;
+      const isSlow = !isCalm && random.chance(0.01);
+      const travelMs = 1 + (isSlow ? random.below(2 * QUERY_MS) : random.below(4));
+      if (travelMs > QUERY_MS) fail(QUERY_MS, 'ETIMEDOUT');
+      timeline.at(travelMs, () => {
+        if (starts !== before || !isUp) return fail(0, '57P01');
+        // What was sent before the cut arrives, unless it was lost.
+        if (link.isCut && random.chance(0.7)) return fail(QUERY_MS, 'ETIMEDOUT');
+        const isLost = link.isCut || (!isCalm && random.chance(0.01));
+        try {
+          const result = act();
+          if (isLost) return fail(random.chance(0.5) ? 1 : QUERY_MS, 'ECONNRESET');
+          return void process.at(random.below(3), () => (starts === before ? resolve(result) : fail(0, '57P01')));
+        } catch (error) {
+          return void process.at(random.below(3), () => reject(error));
+        }
+      });
+    });
+  }
+
+  return {
+    open(process, link) {
+      const query = (text: string, values: Values = []) => call(process, link, () => execute(text, values));
+      const listening = new Set<(payload: string) => void>();
+      const opened = {
+        trouble: undefined,
+        rows: async (text: string, values?: Values) => (await query(text, values)).rows,
+        row: async (text: string, values?: Values) => (await query(text, values)).rows[0],
+        run: async (text: string, values?: Values) => (await query(text, values)).count ?? 0,
+        transaction: async <T>(work: (client: object) => Promise<T>) =>
+          work(await call(process, link, openTransaction)),
+        listen(wake: (payload: string) => void) {
+          const listener = (payload: string): void => {
+            if (!link.isCut && random.chance(0.8)) process.at(1 + random.below(10), () => wake(payload));
+          };
+          listeners.add(listener);
+          listening.add(listener);
+          return { close: async () => void listeners.delete(listener) };
+        },
+        close: async () => {
+          for (const listener of listening) listeners.delete(listener);
+        },
+      };
+      return opened as unknown as Postgres;
+    },
+    restart(downMs, byMs) {
+      trace?.(`the database restarts, its clock changes by ${byMs} ms`);
+      starts += 1;
+      isUp = false;
+      aheadMs += byMs;
+      timeline.at(downMs, () => {
+        isUp = true;
+      });
+    },
+    waiting: () => [...operations.values()].reduce((sum, own) => sum + own.size, 0),
+    calm() {
+      isCalm = true;
+    },
+  };
+}
+
+const CONNECT_MS = 5000;
+const QUERY_MS = 20_000;

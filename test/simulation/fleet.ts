@@ -1,0 +1,407 @@
+import { DatabaseSync, type DatabaseSyncInstance, type StatementSyncInstance } from '@photostructure/sqlite';
+import type { UsableConfig } from '../../src/config/load.js';
+import type { Key } from '../../src/config/secrets.js';
+import type { Notebook } from '../../src/deliver/context.js';
+import { NotebookError } from '../../src/errors.js';
+import { type Fleet, joinFleet, type Outside } from '../../src/fleet/fleet.js';
+import { FLEET_TABLES, readTables, type Tables } from '../../src/fleet/tables.js';
+import { withoutTriggers } from '../../src/fleet/upgrade.js';
+import type { WorkingCopy } from '../../src/fleet/working-copy.js';
+import { Connection, migrate } from '../../src/journal/database.js';
+import { createJournal, type Journal } from '../../src/journal/journal.js';
+import { intercept } from '../support/fake-notebook.js';
+import { ReusableDatabase } from '../support/reusable-database.js';
+import { scheduleConditions } from './conditions.js';
+import { logTo, SETTINGS } from './daemon.js';
+import { createDatabase, type Link, type SimulatedDatabase } from './fleet-database.js';
+import { type Schedule, send } from './network.js';
+import { isHalted, listOpen, parkPoisoned, useSpares } from './settle.js';
+import { EndlessError, type SimulatedProcess } from './timeline.js';
+import { createUsers } from './users.js';
+import { verify } from './verify.js';
+import { createWorld, poisonedFile, runOf, type Trace, type World } from './world.js';
+
+/**
+ * Histories of a fleet: the real code of src/fleet, delivery and journals, against a simulated database and the fake
+ * notebook. Members are killed, paused, cut off and restarted, and so is the database.
+ */
+export function createFleetSimulation() {
+  const slots = Array.from({ length: MAX_MEMBERS }, () => ({
+    journal: new ReusableDatabase(),
+    copy: new CopyDatabase(),
+  }));
+  for (const { journal } of slots) journal.simplify();
+  const unused = new ReusableDatabase();
+  const tables = readTables(slots[0]?.copy ?? unused);
+  process.env['KEY'] ??= CONFIGURED;
+  if (!process.env['LABFEED_TRACE']) Error.stackTraceLimit = 0;
+  return {
+    async simulate(seed: number, trace?: Trace): Promise<void> {
+      for (const { journal, copy } of slots) {
+        journal.empty();
+        copy.empty(tables);
+      }
+      const site = createSite(createWorld(seed, unused, trace, { events: CONDITIONS }), slots, tables);
+      try {
+        await runHistory(site);
+      } catch (error) {
+        const open = error instanceof EndlessError ? listOpen(site.seen()) : [];
+        const message = error instanceof Error ? error.message : String(error);
+        const kind = JSON.stringify({ ...site.world.kind, givesKeys: site.givesKeys });
+        throw new Error([`seed ${seed}, ${kind}: ${message}`, ...open].join('\n  '));
+      }
+    },
+    close() {
+      for (const { journal, copy } of slots) {
+        journal.close();
+        copy.end();
+      }
+      unused.close();
+    },
+  };
+}
+
+/** Of those in `events.ts`: what the notebook does. */
+const CONDITIONS = ['gaps', 'poison', 'spell', 'readonly', 'refused'];
+
+const MAX_MEMBERS = 6;
+const CONFIGURED = 'configured';
+const FLEET = '11111111';
+
+/** The file of a working copy, which is reused: creating its tables takes longer than a history. */
+class CopyDatabase extends DatabaseSync {
+  readonly #statements = new Map<string, StatementSyncInstance>();
+  /** Those of the journal. */
+  readonly #triggers: readonly string[];
+  #session: ReturnType<DatabaseSyncInstance['createSession']> | undefined;
+
+  constructor() {
+    super(':memory:');
+    super.exec('PRAGMA foreign_keys = OFF');
+    migrate(this, ':memory:');
+    super.exec(FLEET_TABLES);
+    const triggers = super.prepare("SELECT sql FROM sqlite_master WHERE type = 'trigger'").all() as { sql: string }[];
+    this.#triggers = triggers.map(({ sql }) => sql);
+  }
+
+  addTriggers(): void {
+    for (const sql of this.#triggers) super.exec(sql);
+  }
+
+  override prepare(sql: string): StatementSyncInstance {
+    const known = this.#statements.get(sql) ?? super.prepare(sql);
+    this.#statements.set(sql, known);
+    return known;
+  }
+
+  override createSession(): ReturnType<DatabaseSyncInstance['createSession']> {
+    this.#session = super.createSession();
+    return this.#session;
+  }
+
+  /** As by the end of its process. */
+  override close(): void {
+    try {
+      this.#session?.close();
+    } catch {
+      // It was closed before.
+    }
+    this.#session = undefined;
+    if (this.isTransaction) super.exec('ROLLBACK');
+    super.exec('PRAGMA foreign_keys = OFF');
+  }
+
+  empty(tables: Tables): void {
+    this.close();
+    withoutTriggers(this);
+    for (const name of [...tables.keys(), 'working_copy', 'identity']) super.exec(`DELETE FROM ${name}`);
+  }
+
+  end(): void {
+    super.close();
+  }
+}
+
+interface Slot {
+  readonly journal: ReusableDatabase;
+  readonly copy: CopyDatabase;
+}
+
+interface Member {
+  readonly name: string;
+  readonly isDeliverer: boolean;
+  readonly slot: Slot;
+  readonly database: Link;
+  readonly notebook: Link;
+  /** How far its wall clock is ahead. */
+  readonly aheadMs: number;
+  running: { readonly process: SimulatedProcess; readonly fleet: Fleet; readonly journal: Journal } | undefined;
+}
+
+type Site = ReturnType<typeof createSite>;
+
+function createSite(world: World, slots: readonly Slot[], tables: Tables) {
+  const { random } = world;
+  const deliverers = 2 + random.below(2);
+  const watchers = 1 + random.below(3);
+  const members = slots.slice(0, deliverers + watchers).map((slot, n): Member => {
+    const aheadMs = random.chance(0.3) ? random.below(7_200_000) - 3_600_000 : 0;
+    const [database, notebook] = [{ isCut: false }, { isCut: false }];
+    const isDeliverer = n < deliverers;
+    return { name: `pc${n + 1}`, isDeliverer, slot, database, notebook, aheadMs, running: undefined };
+  });
+  const database: SimulatedDatabase = createDatabase(FLEET, tables, world);
+  return {
+    world,
+    tables,
+    members,
+    database,
+    /** By the ids of the session keys that the notebook accepts. */
+    keys: new Map<number, { readonly name: string | undefined; readonly text: string }>(),
+    givesKeys: random.chance(0.7),
+    /** Which members see the file of each run. */
+    files: [] as Member[][],
+    /** The world with the outbox of the fleet as its journal. */
+    seen: (): World => ({ ...world, database: leaderOf(members).slot.copy as unknown as ReusableDatabase }),
+  };
+}
+
+/** The member whose copy is that of the leader, or else the newest. */
+function leaderOf(members: readonly Member[]): Member {
+  const seqOf = ({ slot }: Member): number =>
+    new Connection(slot.copy).value<number>`SELECT leads * 1000000 + epoch * 1000 + seq FROM working_copy` ?? -1;
+  return members.filter(({ isDeliverer }) => isDeliverer).reduce((a, b) => (seqOf(b) > seqOf(a) ? b : a));
+}
+
+/** The notebook over the network of one member. `key`: checked when a request arrives. */
+function connectNotebook(site: Site, member: Member, process: SimulatedProcess, key: () => string, schedule: Schedule) {
+  const { world, keys, givesKeys } = site;
+  const { random, timeline, trace } = world;
+  const refuse = (status: number): NotebookError => new NotebookError('auth', `refused: ${status}`, { status });
+  const keyApi = {
+    async listKeys() {
+      const [configured = {}] = await world.notebook.listKeys();
+      return [configured, ...[...keys].map(([id, { name }]) => ({ ...configured, id, name }))];
+    },
+    async createKey({ name }: { name?: string } = {}) {
+      if (!givesKeys) throw refuse(403);
+      const id = 2 + keys.size + random.below(1_000_000);
+      keys.set(id, { name, text: `session ${id}` });
+      return `session ${id}`;
+    },
+    async deleteKey(id: number) {
+      if (!keys.delete(id)) throw new NotebookError('conflict', 'not found', { status: 404 });
+    },
+  };
+  const isValid = (text: string): boolean => text === CONFIGURED || [...keys.values()].some((one) => one.text === text);
+  const api = intercept<Notebook & typeof keyApi>({ ...world.notebook, ...keyApi }, (request) => {
+    const check = request.args.find((arg): arg is () => void => typeof arg === 'function');
+    return schedule(async () => {
+      check?.();
+      const used = key();
+      // Paused between its last look at the lease and its request. Only a session key stops that one at any time.
+      if (request.isWrite && random.chance(site.world.faults.ofRequests > 0 ? 0.02 : 0)) {
+        const ms = random.below(used === CONFIGURED ? MAX_STUCK_MS : 60_000);
+        trace?.(`${member.name} is paused for ${ms} ms before ${request.operation}`);
+        process.pause(ms);
+        await new Promise<void>((resolve) => timeline.at(ms, resolve));
+      }
+      if (!process.alive()) return new Promise<never>(() => undefined);
+      const carryOut = async () => {
+        if (!isValid(used)) throw refuse(401);
+        return request.carryOut();
+      };
+      trace?.(`${member.name}, ${used}:`);
+      return send({ ...request, carryOut }, world, process, member.notebook.isCut);
+    }, request.isWrite);
+  });
+  return { ...api, close: async () => undefined };
+}
+
+/** Without keys, a pause is survived up to the margin of the lease and the time that the successor waits. */
+const MAX_STUCK_MS = 15_000;
+
+function outsideOf(site: Site, member: Member, process: SimulatedProcess): Outside {
+  const { world, database } = site;
+  const open = (key: Key, schedule: Schedule) =>
+    connectNotebook(site, member, process, () => key.current(), schedule) as never;
+  return {
+    openDatabase: () => database.open(process, member.database),
+    openCopy: () => reopen(member.slot.copy, site.tables),
+    openNotebook: (_, { key } = {}) => open(key as Key, (request) => request()),
+    connect: (_, key, schedule) => open(key, schedule),
+    schedule: (act, delayMs) => void process.at(delayMs, act),
+    random: world.random.next,
+  };
+}
+
+/** As `openWorkingCopy` does with the file that is there. */
+function reopen(database: CopyDatabase, tables: Tables): WorkingCopy {
+  database.close();
+  withoutTriggers(database);
+  const db = new Connection(database);
+  db.run`DELETE FROM working_copy WHERE leads = 1`;
+  const position = () => db.value<number>`SELECT seq FROM working_copy`;
+  return { database, tables, position, addTriggers: () => database.addTriggers() };
+}
+
+async function start(site: Site, member: Member): Promise<void> {
+  const { world } = site;
+  const { timeline, trace, random, kind } = world;
+  const process = timeline.process(member.aheadMs);
+  const log = logTo(trace && ((line) => trace(`${member.name} ${line}`)), process);
+  const journal = createJournal({
+    ...{ database: member.slot.journal, clock: process.clock, release: () => undefined, makeId: () => FLEET },
+    schedule: (flush, delayMs) => void process.at(delayMs, flush),
+    sync: async () => undefined,
+  });
+  const dialect = random.chance(0.5) ? ('auto' as const) : kind.dialect;
+  const config = {
+    notebook: { ...SETTINGS, concurrency: 1 + random.below(4), dialect },
+    settings: { journal: '' },
+    invalidSettings: new Set(['keep']),
+    placeOf: () => undefined,
+  } as unknown as UsableConfig;
+  trace?.(`${member.name} starts`);
+  const joining = joinFleet({
+    ...{ config, journal, clock: process.clock, log, stopping: new AbortController().signal },
+    fleet: { name: member.name, role: member.isDeliverer ? 'deliver' : 'watch' } as never,
+    spool: { remove: async () => undefined } as never,
+    observer: { filed: () => undefined, failed: () => undefined } as never,
+    ...{ onResponse: () => undefined, live: () => ({}) as never, conceal: () => undefined, isSecretIn: () => false },
+    outside: outsideOf(site, member, process),
+  });
+  const fleet = await timeline.until(joining);
+  member.running = { process, fleet, journal };
+  await scan(site, member);
+}
+
+/** Hands over the files in the folder that the journal does not have yet. */
+async function scan({ files, world: { timeline } }: Site, member: Member): Promise<void> {
+  const { running } = member;
+  if (!running) return;
+  const { outbox } = running.fleet.journal;
+  for (const [n, seenBy] of files.entries()) {
+    if (!seenBy.includes(member)) continue;
+    const { run, draft } = runOf(n);
+    if ((await outbox.match(run)).kind === 'new') await timeline.until(outbox.add(run, { draft }));
+  }
+  running.fleet.part.delivery.wake();
+}
+
+async function addFile(site: Site): Promise<void> {
+  const { random, trace } = site.world;
+  const watchers = site.members.filter(({ isDeliverer }) => !isDeliverer);
+  const seenBy = [watchers[random.below(watchers.length)], ...(random.chance(0.3) ? watchers : [])];
+  const members = [...new Set(seenBy.flatMap((member) => member ?? []))];
+  site.files.push(members);
+  trace?.(`run ${site.files.length - 1} is seen by ${members.map(({ name }) => name).join(', ')}`);
+  for (const member of members) await scan(site, member);
+}
+
+function kill(member: Member): void {
+  member.running?.process.kill();
+  member.running = undefined;
+  member.slot.copy.close();
+}
+
+/** What can happen to a fleet. */
+const EVENTS: readonly ((site: Site) => void)[] = [
+  function killMember(site) {
+    const member = site.world.random.chance(0.6) ? leaderOf(site.members) : anyMember(site);
+    site.world.trace?.(`${member.name} is killed`);
+    kill(member);
+  },
+  function pauseMember(site) {
+    const member = site.world.random.chance(0.7) ? leaderOf(site.members) : anyMember(site);
+    const ms = site.world.random.below(45_000);
+    site.world.trace?.(`${member.name} is paused for ${ms} ms`);
+    member.running?.process.pause(ms);
+  },
+  (site) => cut(site, 'database'),
+  (site) => cut(site, 'notebook'),
+  function restartDatabase({ world: { random }, database }) {
+    database.restart(100 + random.below(20_000), random.chance(0.3) ? random.below(30_000) - 15_000 : 0);
+  },
+];
+
+const anyMember = ({ members, world: { random } }: Site): Member => members[random.below(members.length)] as Member;
+
+function cut(site: Site, what: 'database' | 'notebook'): void {
+  const { random, trace, timeline } = site.world;
+  const member = random.chance(0.7) ? leaderOf(site.members) : anyMember(site);
+  trace?.(`${member.name} is cut off from the ${what}`);
+  member[what].isCut = true;
+  timeline.at(random.below(40_000), () => {
+    member[what].isCut = false;
+  });
+}
+
+async function runHistory(site: Site): Promise<void> {
+  const { world, members, database } = site;
+  const { random, timeline, faults, network } = world;
+  const users = createUsers(world);
+  scheduleConditions(world);
+  for (const member of members) await start(site, member);
+  Object.assign(faults, { ofRequests: random.next() * 0.3 });
+  const wanted = 2 + random.below(5);
+  for (let events = 1 + random.below(4); events > 0 || site.files.length < wanted; events--) {
+    if (site.files.length < wanted) await addFile(site);
+    await passTime(site, random.below(random.chance(0.5) ? 400 : 20_000), random.chance(0.5));
+    if (random.chance(0.3)) users.createExperiment();
+    if (events > 0) EVENTS[random.below(EVENTS.length)]?.(site);
+    for (const member of members) if (!member.running && random.chance(0.5)) await start(site, member);
+  }
+  network.writes = 0;
+  Object.assign(faults, { ofRequests: 0 });
+  database.calm();
+  timeline.at(60_000, () => {
+    for (const member of members) for (const link of [member.database, member.notebook]) link.isCut = false;
+  });
+  await settle(site);
+  await useSpares(site.seen(), async () => {
+    await addFile(site);
+    await settle(site);
+  });
+  await parkPoisoned(site.seen(), async () => {
+    await addFile(site);
+    await settle(site);
+  });
+  verify([site.seen()], users, site.files.length);
+  for (const member of members) kill(member);
+}
+
+/** Until a write is in flight, where a fault does most harm, or for the whole time. */
+async function passTime({ world: { timeline, network } }: Site, ms: number, untilWrite: boolean): Promise<void> {
+  const end = timeline.elapsedMs() + ms;
+  while (timeline.elapsedMs() < end && !(untilWrite && network.writes > 0)) await timeline.step();
+}
+
+const MAX_SETTLE_MS = 1_200_000;
+
+/** All members run, until all runs are done and known to be. */
+async function settle(site: Site): Promise<void> {
+  const { members, world, database } = site;
+  const { timeline } = world;
+  for (const member of members) if (!member.running) await start(site, member);
+  const end = timeline.elapsedMs() + MAX_SETTLE_MS;
+  while (!isSettled(site, database)) {
+    if (timeline.elapsedMs() > end) throw new EndlessError('some runs do not end');
+    const until = timeline.elapsedMs() + 500;
+    timeline.at(500, () => undefined);
+    while (timeline.elapsedMs() < until) await timeline.step();
+    if (isHalted(site.seen())) throw new Error('the fleet is halted');
+  }
+}
+
+function isSettled({ members, files, world }: Site, database: SimulatedDatabase): boolean {
+  if (database.waiting() > 0) return false;
+  const { copy } = leaderOf(members).slot;
+  const db = new Connection(copy);
+  if (db.value<number>`SELECT leads FROM working_copy` !== 1) return false;
+  if ((db.value<number>`SELECT count(*) FROM runs` ?? 0) < files.length) return false;
+  const poisoned = poisonedFile(world);
+  const isDone = (journal: Connection): boolean =>
+    !journal.exists`SELECT 1 FROM runs WHERE step <> 'done' AND parked IS NULL AND sha256 <> ${poisoned}`;
+  return isDone(db) && members.every(({ slot }) => isDone(new Connection(slot.journal)));
+}
