@@ -344,10 +344,12 @@ const insertOperations = (postgres: Postgres, member: number, operations: readon
       needed,
     ]);
     if ((held.rowCount ?? 0) < needed.length) return false;
+    // A repeated call writes, too: only a commit of something written waits until a synchronous replica has everything.
     await client.query(
       `INSERT INTO labfeed.operations (member, number, operation, contents)
          SELECT $1, number, operation, ARRAY(SELECT json_array_elements_text(contents))
-         FROM unnest($2::bigint[], $3::json[], $4::json[]) AS sent (number, operation, contents) ON CONFLICT DO NOTHING`,
+         FROM unnest($2::bigint[], $3::json[], $4::json[]) AS sent (number, operation, contents)
+         ON CONFLICT (member, number) DO UPDATE SET at = operations.at`,
       [
         ...[member, operations.map(({ id }) => id), operations.map(({ text }) => text)],
         operations.map(({ contents }) => JSON.stringify(contents)),

@@ -23,6 +23,8 @@ export interface SimulatedDatabase {
   restart(downMs: number, aheadMs: number): void;
   /** How many operations of members were not applied yet. */
   waiting(): number;
+  /** A statement that it was asked to carry out, and does not know. */
+  unknown(): string | undefined;
   /** No more faults. */
   calm(): void;
 }
@@ -75,6 +77,7 @@ export function createDatabase(
   let isUp = true;
   let starts = 0;
   let isCalm = false;
+  let unknown: string | undefined;
   const now = (): number => START + timeline.elapsedMs() + aheadMs;
   const table = (name: string): Map<string, Row> => rows.get(name) ?? new Map();
   const keyOf = (name: string, cells: Readonly<Row>): string =>
@@ -245,6 +248,7 @@ export function createDatabase(
       },
     ],
     ['SELECT DISTINCT sha256 FROM labfeed.contents', () => NOTHING],
+    ['SELECT 1 FROM labfeed.complete', () => NOTHING],
     ['SELECT pg_advisory_xact_lock', () => NOTHING],
     ['CREATE SCHEMA IF NOT EXISTS labfeed', () => NOTHING],
     ['SELECT version FROM labfeed.version', () => one({ version: FLEET_STEPS.length })],
@@ -256,23 +260,28 @@ export function createDatabase(
   function execute(text: string, values: Values): Result {
     const act =
       known.get(text) ?? STATEMENTS.find(([begin]) => text.replace(/\s+/g, ' ').trim().startsWith(begin))?.[1];
+    unknown ??= act ? undefined : text;
     if (!act) throw new TypeError(`the simulated database does not know this statement: ${text}`);
     known.set(text, act);
     return act(values);
   }
 
-  /** What `load` and `prepareSchema` ask: everything is of one moment. */
+  /** What it reads is of one moment. What it writes is left for the commit. */
   function openTransaction() {
+    const writes: (() => void)[] = [];
     const seen = new Map([...rows].map(([name, all]) => [name, [...all.values()]]));
     const fleetThen = execute('SELECT epoch, seq, journal FROM labfeed.fleet', []);
     let reading: Result = NOTHING;
     return {
-      async query(statement: string | { readonly text: string }): Promise<Result> {
+      writes,
+      async query(statement: string | { readonly text: string }, values: Values = []): Promise<Result> {
         const text = typeof statement === 'string' ? statement : statement.text;
         const name = /^DECLARE loading CURSOR FOR SELECT .* FROM labfeed\.(\w+)$/.exec(text)?.[1];
         if (name !== undefined) reading = { rows: (seen.get(name) ?? []).map((row) => cellsOf(row, name)) };
         if (text.startsWith('FETCH')) return reading;
         if (name !== undefined || text === 'CLOSE loading') return NOTHING;
+        if (/^(INSERT|SELECT pg_notify)/.test(text)) writes.push(() => execute(text, values));
+        if (writes.length > 0) return NOTHING;
         return text.startsWith('SELECT epoch, seq, journal') ? fleetThen : execute(text, []);
       },
     };
@@ -322,8 +331,15 @@ export function createDatabase(
         rows: async (text: string, values?: Values) => (await query(text, values)).rows,
         row: async (text: string, values?: Values) => (await query(text, values)).rows[0],
         run: async (text: string, values?: Values) => (await query(text, values)).count ?? 0,
-        transaction: async <T>(work: (client: object) => Promise<T>) =>
-          work(await call(process, link, openTransaction)),
+        transaction: async <T>(work: (client: object) => Promise<T>) => {
+          const { writes, ...client } = await call(process, link, openTransaction);
+          const result = await work(client);
+          const commit = (): void => {
+            for (const write of writes) write();
+          };
+          if (writes.length > 0) await call(process, link, commit);
+          return result;
+        },
         listen(wake: (payload: string) => void) {
           const listener = (payload: string): void => {
             if (!link.isCut && random.chance(0.8)) process.at(1 + random.below(10), () => wake(payload));
@@ -348,6 +364,7 @@ export function createDatabase(
       });
     },
     waiting: () => [...operations.values()].reduce((sum, own) => sum + own.size, 0),
+    unknown: () => unknown,
     calm() {
       isCalm = true;
     },

@@ -386,12 +386,23 @@ async function settle(site: Site): Promise<void> {
   for (const member of members) if (!member.running) await start(site, member);
   const end = timeline.elapsedMs() + MAX_SETTLE_MS;
   while (!isSettled(site, database)) {
-    if (timeline.elapsedMs() > end) throw new EndlessError('some runs do not end');
+    if (timeline.elapsedMs() > end) throw new EndlessError(`some runs do not end: ${describeOpen(site)}`);
     const until = timeline.elapsedMs() + 500;
     timeline.at(500, () => undefined);
     while (timeline.elapsedMs() < until) await timeline.step();
+    const unknown = database.unknown();
+    if (unknown !== undefined) throw new Error(`the simulated database does not know this statement: ${unknown}`);
     if (isHalted(site.seen())) throw new Error('the fleet is halted');
   }
+}
+
+function describeOpen({ members, database }: Site): string {
+  const own = members.map(({ name, slot }) => {
+    const db = new Connection(slot.journal);
+    const kept = db.value<number>`SELECT count(*) FROM forwards`;
+    return `${name} keeps ${kept} operations and has ${db.value<number>`SELECT count(*) FROM runs WHERE step <> 'done'`} open runs`;
+  });
+  return [`${database.waiting()} operations wait`, ...own].join(', ');
 }
 
 function isSettled({ members, files, world }: Site, database: SimulatedDatabase): boolean {
