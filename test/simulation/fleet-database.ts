@@ -186,7 +186,13 @@ export function createDatabase(
     return { rows: states.sort((a, b) => a.own - b.own) };
   }
 
-  const upTo = (number: number): number => Math.max(0, number);
+  /** The number of the last operation of a member. */
+  function lastOf(member: number): number | null {
+    const received = table('received').get(String(member))?.['number'];
+    const numbers = [...inOrder(member), ...(typeof received === 'number' ? [received] : [])];
+    return numbers.length === 0 ? null : Math.max(...numbers);
+  }
+
   const STATEMENTS: readonly Statement[] = [
     ['WITH before AS (SELECT * FROM labfeed.fleet', ([member, ms]) => take(member as number, ms as number)],
     [
@@ -215,10 +221,18 @@ export function createDatabase(
     ['SELECT 1 FROM labfeed.changes WHERE seq = $1', ([seq]) => (changes.has(seq as number) ? one({}) : NOTHING)],
     ['SELECT labfeed.ship($1, $2, $3)', ([epoch, seq, text]) => ship(epoch as number, seq as number, text as string)],
     [
-      'SELECT greatest(',
-      ([member]) => {
-        const received = table('received').get(String(member))?.['number'] ?? 0;
-        return one({ last: upTo(Math.max(Number(received), ...inOrder(member as number))) });
+      'SELECT 1 FROM labfeed.members WHERE instance = $1',
+      ([instance, last]) => {
+        const known = members.find((member) => member.instance === instance);
+        const has = known && lastOf(known.id);
+        return typeof has === 'number' && (last === 0 || (last as number) < has) ? one({}) : NOTHING;
+      },
+    ],
+    [
+      'SELECT instance, seq, greatest(',
+      ([id]) => {
+        const instance = members.find((member) => member.id === id)?.instance ?? null;
+        return one({ instance, seq: state.seq, last: lastOf(id as number) });
       },
     ],
     ['SELECT seen_at::text', () => NOTHING],

@@ -251,7 +251,7 @@ async function start(site: Site, member: Member): Promise<void> {
   const process = timeline.process(member.aheadMs);
   const log = logTo(trace && ((line) => trace(`${member.name} ${line}`)), process);
   const journal = createJournal({
-    ...{ database: member.slot.journal, clock: process.clock, release: () => undefined, makeId: () => FLEET },
+    ...{ database: member.slot.journal, clock: process.clock, release: () => undefined, makeId: () => member.name },
     schedule: (flush, delayMs) => void process.at(delayMs, flush),
     sync: async () => undefined,
   });
@@ -265,7 +265,7 @@ async function start(site: Site, member: Member): Promise<void> {
   trace?.(`${member.name} starts`);
   const joining = joinFleet({
     ...{ config, journal, clock: process.clock, log, stopping: new AbortController().signal },
-    fleet: { name: member.name, role: member.isDeliverer ? 'deliver' : 'watch' } as never,
+    fleet: { url: '', name: member.name, role: member.isDeliverer ? 'deliver' : 'watch' } as never,
     spool: { remove: async () => undefined } as never,
     observer: { filed: () => undefined, failed: () => undefined } as never,
     ...{ onResponse: () => undefined, live: () => ({}) as never, conceal: () => undefined, isSecretIn: () => false },
