@@ -14,7 +14,7 @@ export class Postgres {
     this.#options = optionsOf(config, conceal);
     this.#pool = new pg.Pool({ ...this.#options, max: config.role === 'watch' ? 2 : 4, idleTimeoutMillis: 30_000 });
     // A connection that breaks while it is idle is replaced at the next call.
-    this.#pool.on('error', () => undefined);
+    this.#pool.on('error', ignore);
   }
 
   async rows<Row extends object>(text: string, values: readonly unknown[] = []): Promise<Row[]> {
@@ -33,6 +33,8 @@ export class Postgres {
   async transaction<T>(work: (client: pg.ClientBase) => Promise<T>, begin = 'BEGIN'): Promise<T> {
     return this.#attempt(async () => {
       const client = await this.#pool.connect();
+      // The pool does not listen while it is in use, and an error that nobody listens to ends the process.
+      client.on('error', ignore);
       let failure: Error | undefined;
       try {
         await client.query(begin);
@@ -44,6 +46,7 @@ export class Postgres {
         await client.query('ROLLBACK').catch(() => undefined);
         throw error;
       } finally {
+        client.off('error', ignore);
         // After an error its state is not certain.
         client.release(failure);
       }
@@ -104,6 +107,9 @@ export class Postgres {
     await this.#pool.end();
   }
 }
+
+/** The query that was under way fails with it, too. */
+const ignore = (): void => undefined;
 
 const LISTEN_AGAIN_MS = 2000;
 

@@ -1,25 +1,21 @@
 import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { systemClock } from '../../src/clock.js';
 import { attachFromDatabase, storeContent, sweepContents } from '../../src/fleet/contents.js';
+import { isAway } from '../../src/fleet/database.js';
 import { createMember, join } from '../../src/fleet/member.js';
 import { FLEET_TABLES } from '../../src/fleet/tables.js';
-import { prepareSchema } from '../../src/fleet/upgrade.js';
 import { forwardingOutbox } from '../../src/journal/forwards.js';
 import type { NewRun } from '../../src/outbox.js';
 import type { Spool } from '../../src/spool.js';
 import type { PlannedUpload } from '../../src/uploads.js';
+import { useCluster } from '../support/leading-fleet.js';
 import { memoryJournal } from '../support/memory-journal.js';
-import { type Cluster, connectTo, memberOf, noPostgres, startCluster } from '../support/postgres.js';
+import { memberOf, noPostgres } from '../support/postgres.js';
 import { silentLog } from '../support/silent-log.js';
 
-let cluster: Cluster;
-
-beforeAll(async () => {
-  if (!noPostgres) cluster = await startCluster();
-}, 60_000);
-afterAll(async () => cluster?.remove(), 60_000);
+const newSchema = useCluster();
 
 const METHOD = Buffer.alloc(2_500_000, 'method ');
 const SHA256 = createHash('sha256').update(METHOD).digest('hex');
@@ -40,10 +36,7 @@ function createSpool(
 }
 
 async function newDatabase() {
-  const url = await cluster.createDatabase();
-  const postgres = connectTo(url);
-  onTestFinished(() => postgres.close());
-  const { id } = await prepareSchema(postgres, true);
+  const { url, postgres, id } = await newSchema();
   const leading = memoryJournal(systemClock);
   leading.store.db.database.exec(FLEET_TABLES);
   return {
@@ -159,3 +152,19 @@ describe.skipIf(noPostgres)('contents in the database', () => {
     expect(journal.store.db.exists`SELECT 1 FROM forwarded`).toBe(false);
   });
 });
+
+test.skipIf(noPostgres)(
+  'a connection that breaks in the middle of a transaction fails it, and nothing else',
+  async () => {
+    const { postgres } = await newSchema();
+    const broken = postgres.transaction(async (client) => {
+      const { rows } = await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
+      await postgres.rows('SELECT pg_terminate_backend($1)', [rows[0]?.pid]);
+      // Nobody waits for the connection when it ends.
+      await new Promise((resolve) => setTimeout(resolve, 500));
+      await client.query('SELECT 1');
+    });
+    await expect(broken).rejects.toSatisfy(isAway);
+    expect(await postgres.rows('SELECT 1 AS one')).toEqual([{ one: 1 }]);
+  },
+);
