@@ -107,7 +107,10 @@ export async function measureLines(source: LineSource, file: MeasureContext): Pr
   const missing = findNoValues(lines, found);
   const mapping: ParseMapping = { ...description.mapping, ...(missing.length > 0 && { missing }) };
   const outside = outsideTables(found, lines);
-  const texts = outside.slice(0, MAX_ROWS).flatMap(({ text }) => (YEAR.test(text) ? text : []));
+  const texts = outside
+    .slice(0, MAX_ROWS)
+    .filter(({ text }) => YEAR.test(text))
+    .map(({ text }) => text);
   const places = openDatePlaces(outside, Math.max(0, ...found.map(({ to }) => to)), source.title);
   const dates = settleDates(withLineDate(findDates(record, texts, places), record, outside, places), file.source);
   const problem =
@@ -147,10 +150,10 @@ const doubtOf = (error: FileError): string =>
 export const withLine = ({ message, where }: FileError): string =>
   where?.line === undefined ? message : `line ${where.line}: ${message}`;
 
-/** For each line, 1 if it is in a table. There can be hundreds of tables. */
-function markTables(found: readonly FoundTable[], lines: readonly Line[]): Uint8Array {
-  const marks = new Uint8Array(lines.length);
-  for (const { from, to } of found) marks.fill(1, from, to);
+/** For each line, whether it is in a table. There can be hundreds of tables. */
+function markTables(found: readonly FoundTable[], lines: readonly Line[]): boolean[] {
+  const marks = new Array<boolean>(lines.length).fill(false);
+  for (const { from, to } of found) marks.fill(true, from, to);
   return marks;
 }
 
@@ -317,8 +320,11 @@ interface AmbiguousNumber extends NumberCell {
 
 /** The marks with which all numbers of the tables can be read. */
 function findNumberFormat(lines: readonly Line[], found: readonly FoundTable[]) {
-  const cells = found.flatMap((table) => numberCells(lines, table.kind === 'rows' ? table.body : table));
-  if (cells.every(({ isPlain }) => isPlain)) return { sure: {}, likely: {} };
+  const cellsOf = (isWanted: (isPlain: boolean) => boolean) =>
+    found.flatMap((table) => numberCells(lines, table.kind === 'rows' ? table.body : table, isWanted));
+  // In most files all numbers are plain, and there can be thousands.
+  if (cellsOf((isPlain) => !isPlain).length === 0) return { sure: {}, likely: {} };
+  const cells = cellsOf(() => true);
   const fitting = NUMBER_FORMATS.map((marks) => ({ marks, read: createNumberReader(marks).read })).filter(({ read }) =>
     cells.every(({ text }) => read(text) !== undefined),
   );
@@ -341,13 +347,17 @@ const toMapping = ({ decimal, thousands }: NumberMarks): MarksMapping => ({
 });
 
 /** Without kinds, all cells that look like numbers: those of a plate. */
-function numberCells(lines: readonly Line[], { from, to, kinds }: Range & Partial<Body>): NumberCell[] {
+function numberCells(
+  lines: readonly Line[],
+  { from, to, kinds }: Range & Partial<Body>,
+  isWanted: (isPlain: boolean) => boolean,
+): NumberCell[] {
   const found: NumberCell[] = [];
   for (const line of lines.slice(from, Math.min(to, from + MAX_ROWS))) {
     line.cells.forEach((text, cell) => {
       if (kinds !== undefined && kinds[cell] !== 'number') return;
       const isPlain = PLAIN.read(text) !== undefined;
-      if (isPlain || PLAIN.isAmbiguous(text)) found.push({ line, cell, text, isPlain });
+      if (isWanted(isPlain) && (isPlain || PLAIN.isAmbiguous(text))) found.push({ line, cell, text, isPlain });
     });
   }
   return found;

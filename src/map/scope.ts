@@ -75,7 +75,7 @@ const EMPTY: object = Object.freeze(Object.create(null));
 const createNamed = (): Named => Object.create(EMPTY);
 
 export function createInput(record: FileRecord, file: SourceFile, instrument: string, nowMs: number): TemplateInput {
-  // Rows are expensive and often unused, so they are built on first use.
+  // Rows and times are expensive and often unused, so they are built on first use.
   const rows = new Map(record.tables.map((table) => [table, lazy(() => namedRows(table))]));
   const [first] = record.tables;
   const { name, stem, path, size, sha256 } = file;
@@ -86,9 +86,17 @@ export function createInput(record: FileRecord, file: SourceFile, instrument: st
     },
     columns: describeColumns(first?.columns ?? []),
     tables: namedTables(rows),
-    file: { name, stem, path, size, modified: isoTime(file.modifiedMs), sha256 },
+    file: {
+      ...{ name, stem, path, size },
+      get modified() {
+        return isoTime(file.modifiedMs);
+      },
+      sha256,
+    },
     instrument,
-    now: isoTime(nowMs),
+    get now() {
+      return isoTime(nowMs);
+    },
     [ROWS_LOCATION]: 'file',
     [SHOWN]: new Map(),
   };

@@ -179,7 +179,7 @@ export const splitLine = (line: Line, format: LineFormat): Line => ({
 /** A batch does not end within a quoted cell. */
 function batchEnd(texts: readonly string[], start: number, { quote }: LineFormat): number {
   const end = Math.min(start + BATCH_LINES, texts.length);
-  if (quote === undefined) return end;
+  if (quote === undefined || end === texts.length) return end;
   let open = false;
   for (let at = start; at < texts.length && at < end + MAX_QUOTED_LINES; at++) {
     if (at >= end && !open) return at;

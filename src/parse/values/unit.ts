@@ -44,6 +44,7 @@ const prefixed = new Set(
 
 /** Replaces the variants of µ, °, Ω, Å, superscripts and minus with one form each. */
 function normalise(unit: string): string {
+  if (!/\P{ASCII}/u.test(unit)) return unit;
   return unit
     .replace(/[µμ]/g, 'u')
     .replace(/[º˚]/g, '°')
