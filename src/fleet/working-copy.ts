@@ -82,12 +82,17 @@ export async function follow(copy: WorkingCopy, postgres: Postgres): Promise<num
       if (rows.length === 0 && (fleet?.seq ?? 0) > at && (await hasChange(postgres, at + 1))) continue;
       return load(copy, postgres);
     }
-    inTransaction(copy.database, () => {
-      for (const { seq, changes } of rows) {
-        applyChanges(copy.database, changes, copy.tables);
-        new Connection(copy.database).run`UPDATE working_copy SET seq = ${seq}`;
-      }
-    });
+    try {
+      inTransaction(copy.database, () => {
+        for (const { seq, changes } of rows) {
+          applyChanges(copy.database, changes, copy.tables);
+          new Connection(copy.database).run`UPDATE working_copy SET seq = ${seq}`;
+        }
+      });
+    } catch {
+      // Two runs that have exchanged what only one may have, for example: SQLite checks each row by itself.
+      return load(copy, postgres);
+    }
   }
 }
 

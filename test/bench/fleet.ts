@@ -2,10 +2,12 @@
 import { systemClock } from '../../src/clock.js';
 import type { Postgres } from '../../src/fleet/database.js';
 import { takeLease } from '../../src/fleet/lease.js';
+import { createMember } from '../../src/fleet/member.js';
 import { receive } from '../../src/fleet/receive.js';
 import { prepareSchema } from '../../src/fleet/upgrade.js';
 import { follow, type LeadingJournal, lead, openWorkingCopy } from '../../src/fleet/working-copy.js';
 import type { SentRun } from '../../src/journal/forwards.js';
+import { createJournal } from '../../src/journal/journal.js';
 import { createLog } from '../../src/log.js';
 import { connectTo, noPostgres, startCluster } from '../support/postgres.js';
 
@@ -53,17 +55,29 @@ async function deliver(run: number, { outbox }: LeadingJournal): Promise<void> {
   await outbox.release(run);
 }
 
-async function fill(upTo: number, { store, outbox }: LeadingJournal): Promise<void> {
-  const count = () => store.db.value<number>`SELECT count(*) FROM runs` ?? 0;
-  for (let n = count(); n < upTo; n++) {
-    const { run, reading } = JSON.parse(operation());
-    void outbox.add({ ...run, file: { ...run.file, location: '', inode: 0n, mtimeNs: 1n } }, reading);
-    if (n % 500 === 0) await store.commit(() => undefined);
-  }
-  await store.commit(
-    () => store.db.run`UPDATE runs SET step = 'done', server = 's', experiment = id WHERE step <> 'done'`,
-  );
-}
+/** Tables of a filed run, with the column that names it. */
+const PARTS = [
+  ['runs', 'id'],
+  ['drafts', 'run'],
+  ['comments', 'run'],
+  ['paths', 'run'],
+] as const;
+
+/** More filed runs, as copies of the first one, by the database alone: to file a million takes hours. */
+const fill = (from: number, upTo: number, postgres: Postgres): Promise<void> =>
+  postgres.transaction(async (client) => {
+    await client.query("SELECT set_config('labfeed.seq', (SELECT seq + 1 FROM labfeed.fleet)::text, true)");
+    for (const [table, id] of PARTS)
+      await client.query(
+        `INSERT INTO labfeed.${table} SELECT (jsonb_populate_record(model, jsonb_build_object('${id}', added, 'reference', 'r' || added,
+           'sha256', lpad(added::text, 64, 'b'), 'experiment', added, 'path', 'pc1:/data/' || added))).*
+           FROM labfeed.${table} AS model, generate_series($1::bigint, $2) AS added WHERE ${id} = 1`,
+        [from, upTo],
+      );
+    // Copies load everything again.
+    await client.query('DELETE FROM labfeed.changes');
+    await client.query('UPDATE labfeed.fleet SET seq = seq + 1');
+  });
 
 const memberIds = async (count: number, postgres: Postgres): Promise<number[]> => {
   const rows = await postgres.rows<{ id: number }>(
@@ -74,38 +88,90 @@ const memberIds = async (count: number, postgres: Postgres): Promise<number[]> =
   return rows.map(({ id }) => id);
 };
 
+/** How long the server has executed statements since the last reset. The wait for the disk at a commit is not in it. */
+const serverMs = async (postgres: Postgres): Promise<number> =>
+  (await postgres.row<{ ms: number }>('SELECT sum(total_exec_time) AS ms FROM pg_stat_statements'))?.ms ?? 0;
+
+const resetServerMs = (postgres: Postgres): Promise<unknown> => postgres.rows('SELECT pg_stat_statements_reset()');
+
+async function measureFiling(size: number, count: number, journal: LeadingJournal, postgres: Postgres): Promise<void> {
+  const members = await memberIds(count, postgres);
+  const before = { ...journal.shipments };
+  await resetServerMs(postgres);
+  const began = performance.now();
+  await file(MEASURED, members, journal, postgres);
+  const took = performance.now() - began;
+  const server = (await serverMs(postgres)) / MEASURED;
+  const each = (key: keyof typeof before): number => (journal.shipments[key] - before[key]) / MEASURED;
+  console.log(
+    `${size} runs, ${count} watchers: ${((MEASURED / took) * 1000).toFixed(0)} runs/s; a run takes ${server.toFixed(2)} ms ` +
+      `of the server, ${each('count').toFixed(1)} shipments, ${(each('bytes') / 1000).toFixed(1)} KB, ` +
+      `and the leader waits ${each('ms').toFixed(1)} ms for them`,
+  );
+}
+
+const IDLE_S = 20;
+
+/** What watchers cost that have nothing to hand over. */
+async function measureIdle(count: number, postgres: Postgres): Promise<void> {
+  const ids = await memberIds(count, postgres);
+  await resetServerMs(postgres);
+  const members = ids.map((member) => {
+    const journal = createJournal({
+      database: openWorkingCopy(':memory:').database,
+      clock: systemClock,
+      release: () => undefined,
+    });
+    const settings = {
+      postgres,
+      member: () => member,
+      name: `pc${member}`,
+      clock: systemClock,
+      log,
+      listEveryMs: 60_000,
+    };
+    return createMember({
+      ...{ journal, ...settings, spool: {} as never, live: () => ({}) as never },
+      rescan: () => undefined,
+      followed: () => undefined,
+      rejoin: async () => undefined as never,
+      listed: () => [],
+    });
+  });
+  await new Promise((resolve) => setTimeout(resolve, IDLE_S * 1000));
+  await Promise.all(members.map((member) => member.stop()));
+  const ms = (await serverMs(postgres)) / IDLE_S;
+  console.log(`${count} idle watchers: ${ms.toFixed(1)} ms of the server a second`);
+}
+
 async function measure(): Promise<void> {
   const cluster = await startCluster();
   try {
     const postgres = connectTo(await cluster.createDatabase());
+    await postgres.run('CREATE EXTENSION pg_stat_statements');
     const { id } = await prepareSchema(postgres, true);
-    const lease = await takeLease(postgres, 1, { clock: systemClock, log, lost: () => undefined });
-    const copy = openWorkingCopy(':memory:');
-    await follow(copy, postgres);
-    const deps = { copy, postgres, id, epoch: lease?.epoch ?? 0, clock: systemClock, log };
-    const journal = lead({ ...deps, fenced: () => undefined });
-    for (const size of sizes.length > 0 ? sizes : [1000, 10_000, 100_000]) {
-      await fill(size, journal);
-      for (const count of [1, 16, 200]) {
-        const members = await memberIds(count, postgres);
-        const before = { ...journal.shipments };
-        const began = performance.now();
-        await file(MEASURED, members, journal, postgres);
-        const took = performance.now() - began;
-        const { shipments } = journal;
-        const each = (key: keyof typeof before): number => (shipments[key] - before[key]) / MEASURED;
-        console.log(
-          `${size} runs, ${count} watchers: ${((MEASURED / took) * 1000).toFixed(0)} runs/s, ` +
-            `${each('count').toFixed(1)} shipments, ${(each('bytes') / 1000).toFixed(1)} KB and ${each('ms').toFixed(1)} ms of the database a run`,
-        );
-      }
-      const began = performance.now();
-      await follow(openWorkingCopy(':memory:'), postgres);
+    let filled = 0;
+    for (const size of sizes.length > 0 ? sizes : [1000, 100_000, 1_000_000]) {
+      if (filled > 0) await fill(10_000_000 + filled, 10_000_000 + size, postgres);
+      const loading = performance.now();
+      const copy = openWorkingCopy(':memory:');
+      await follow(copy, postgres);
+      const taking = performance.now();
+      const lease = await takeLease(postgres, 1, { clock: systemClock, log, lost: () => undefined });
+      await follow(copy, postgres);
+      const deps = { copy, postgres, id, epoch: lease?.epoch ?? 0, clock: systemClock, log };
+      const journal = lead({ ...deps, fenced: () => undefined });
       console.log(
-        `${size} runs: a new standby has loaded them after ${((performance.now() - began) / 1000).toFixed(1)} s`,
+        `${size} runs: loaded in ${((taking - loading) / 1000).toFixed(1)} s; ` +
+          `with a copy that follows, the lease is taken in ${(performance.now() - taking).toFixed(0)} ms`,
       );
+      if (filled === 0) await file(MEASURED, await memberIds(1, postgres), journal, postgres);
+      for (const count of [1, 4, 16, 200]) await measureFiling(size, count, journal, postgres);
+      filled = size;
+      await journal.close();
+      await lease?.release(true);
     }
-    await lease?.release(true);
+    await measureIdle(200, postgres);
     await postgres.close();
   } finally {
     await cluster.remove();

@@ -14,7 +14,7 @@ import { lastRequests, verify } from './verify.js';
 const SEED = Number(process.env['LABFEED_SEED'] ?? Date.now() % 1_000_000);
 
 /** How many things go wrong: about one every four seconds. */
-const ROUNDS = Number(process.env['LABFEED_ROUNDS'] ?? 10);
+const ROUNDS = Number(process.env['LABFEED_ROUNDS'] ?? 6);
 
 const seconds = (count: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, count * 1000));
 
@@ -164,7 +164,7 @@ describe.skipIf(noPostgres)('a fleet', () => {
       await survive(dialect);
     }, 900_000);
 
-  const CEILING = 20;
+  const CEILING = 10;
   for (const members of [1, 4, 16])
     test(`${members} members together keep a ceiling of ${CEILING} per second, also while another one takes over`, async () => {
       const fleet = await makeFleet('v2', '5s');
@@ -172,7 +172,7 @@ describe.skipIf(noPostgres)('a fleet', () => {
       const pcs = Array.from({ length: members }, (_, n) => fleet.member(`pc${n}`, options));
       const daemons = pcs.map((pc) => pc.start());
       onTestFinished(() => void daemons.map(({ child }) => child.kill('SIGKILL')));
-      const runs = 60;
+      const runs = 40;
       for (let n = 0; n < runs; n++) pcs[n % members]?.drop(`r${n}.csv`, weighing(n));
       const filed = () => fleet.notebook.control.experiments().filter(({ comments }) => comments.length > 0).length;
       await until('a third is filed', () => filed() > runs / 3, 120_000);

@@ -3,11 +3,12 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/clock.js';
-import { fromPostgres, toPostgres } from '../../src/fleet/changes.js';
+import { applyChanges, fromPostgres, readChangeset, toPostgres } from '../../src/fleet/changes.js';
 import type { Postgres } from '../../src/fleet/database.js';
 import { takeLease } from '../../src/fleet/lease.js';
 import { prepareSchema } from '../../src/fleet/upgrade.js';
 import { follow, lead, openWorkingCopy, type WorkingCopy } from '../../src/fleet/working-copy.js';
+import { createJournal } from '../../src/journal/journal.js';
 import { MIGRATIONS } from '../../src/journal/migrations.js';
 import type { NewRun, Reading } from '../../src/outbox.js';
 import { useCluster } from '../support/leading-fleet.js';
@@ -68,6 +69,38 @@ test('every text survives the way through PostgreSQL', () => {
   expect(fromPostgres(toPostgres('a\0\u{e000}0\0'))).toBe('a\0\u{e000}0\0');
 });
 
+test('what one run gives up, another one can take in the same shipment', async () => {
+  const [first, second] = [openWorkingCopy(':memory:'), openWorkingCopy(':memory:')];
+  const { database, tables } = first;
+  let session = database.createSession();
+  const ship = (): void => {
+    const changes = readChangeset(session.changeset(), tables);
+    session.close();
+    session = database.createSession();
+    applyChanges(second.database, changes, tables);
+  };
+  const journal = createJournal({
+    database,
+    clock: systemClock,
+    sync: async () => undefined,
+    release: () => undefined,
+  });
+  for (let n = 1; n <= 40; n++) await journal.outbox.add(newRun(n), reading(String(n)));
+  ship();
+  expect(dump(second)).toEqual(dump(first));
+  // Of three runs, the first one goes, the next one takes its content, and a new one that of the second.
+  for (let n = 1; n <= 37; n += 4) {
+    const content = (run: number): string => String(run).padStart(64, 'a');
+    database.exec(`
+      DELETE FROM runs WHERE id = ${n};
+      UPDATE runs SET instrument = 'i${n % 3}', sha256 = '${content(n)}' WHERE id = ${n + 1}`);
+    await journal.outbox.add(newRun(n + 1), reading('again'));
+  }
+  ship();
+  expect(dump(second)).toEqual(dump(first));
+  session.close();
+});
+
 describe.skipIf(noPostgres)('with PostgreSQL', () => {
   test('whatever is written, a standby that follows and one that loads have the same rows', async () => {
     const change = fc.oneof(
@@ -126,6 +159,21 @@ describe.skipIf(noPostgres)('with PostgreSQL', () => {
       { numRuns: 10 },
     );
   }, 120_000);
+
+  test('a copy that cannot apply a shipment loads everything again', async () => {
+    const { postgres, id } = await newFleet();
+    const [first, second] = [openWorkingCopy(':memory:'), openWorkingCopy(':memory:')];
+    const { journal } = await leading(postgres, id, first);
+    for (const n of [1, 2]) await journal.outbox.add(newRun(n), reading(String(n)));
+    const sql = (text: string) => journal.store.commit(() => journal.store.db.database.exec(text));
+    await sql("UPDATE runs SET server = 's', experiment = 10 + id");
+    await follow(second, postgres);
+    await sql(
+      'UPDATE runs SET experiment = 5 WHERE id = 1; UPDATE runs SET experiment = 11 WHERE id = 2; UPDATE runs SET experiment = 12 WHERE id = 1',
+    );
+    await follow(second, postgres);
+    expect(dump(second)).toEqual(dump(first));
+  });
 
   test('a leader whose epoch is over records nothing, and learns it', async () => {
     const { postgres, id } = await newFleet();
