@@ -63,6 +63,9 @@ const PARTS = [
   ['paths', 'run'],
 ] as const;
 
+/** A statement may take 20 s. */
+const FILLED_AT_A_TIME = 10_000;
+
 /** More filed runs, as copies of the first one, by the database alone: to file a million takes hours. */
 const fill = (from: number, upTo: number, postgres: Postgres): Promise<void> =>
   postgres.transaction(async (client) => {
@@ -152,7 +155,8 @@ async function measure(): Promise<void> {
     const { id } = await prepareSchema(postgres, true);
     let filled = 0;
     for (const size of sizes.length > 0 ? sizes : [1000, 100_000, 1_000_000]) {
-      if (filled > 0) await fill(10_000_000 + filled, 10_000_000 + size, postgres);
+      for (let from = filled; filled > 0 && from < size; from += FILLED_AT_A_TIME)
+        await fill(10_000_000 + from, 10_000_000 + Math.min(size, from + FILLED_AT_A_TIME) - 1, postgres);
       const loading = performance.now();
       const copy = openWorkingCopy(':memory:');
       await follow(copy, postgres);
