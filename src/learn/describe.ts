@@ -89,7 +89,9 @@ function belongsTo({ parts, titles }: Group, next: FoundTable, title: Line | und
   // Without titles, nothing marks where one part ends and the next begins.
   if (!first || !title || titles[0] === undefined || first.kind !== next.kind) return false;
   if (JSON.stringify(first.delimiter) !== JSON.stringify(next.delimiter)) return false;
-  return first.kind === 'plate' || (next.kind === 'rows' && hasSameColumns(first, next));
+  // The labels of plates are their titles. A fact above a plate says nothing about it.
+  if (first.kind === 'plate') return !isFact(title) || title.text.trim().endsWith(':');
+  return next.kind === 'rows' && hasSameColumns(first, next);
 }
 
 function hasSameColumns(first: FoundRows, next: FoundRows): boolean {
@@ -97,7 +99,7 @@ function hasSameColumns(first: FoundRows, next: FoundRows): boolean {
   return next.header.rows === 0 || namesOf(next) === namesOf(first);
 }
 
-const namesOf = ({ header }: FoundRows): string => header.names.map(({ text }) => text.trim()).join('\n');
+const namesOf = ({ header }: FoundRows): string => header.names.map(({ cells }) => cells.join('\t').trim()).join('\n');
 
 /** The nearest line above a table, if it is a few words; the line between distant names and rows. */
 function titleOf(found: FoundTable, lines: readonly Line[], top: number): Line | undefined {

@@ -50,8 +50,9 @@ export function findPairs(lines: readonly Line[], delimiter: string | undefined)
   const filled = lines.filter((line) => line.text.length <= MAX_LINE && !isBlank(line) && !isRule(line));
   if (filled.length === 0) return { finders: [], separators: [], read: new Set<Line>() };
   const seen = filled.length <= MAX_SEEN ? filled : [...filled.slice(0, MAX_SEEN - 100), ...filled.slice(-100)];
+  const splits: Splits = new Map();
   const candidates = [...pairsPerLine(seen, delimiter), ...pairsInCells(delimiter)].map((candidate) =>
-    measureCandidate(candidate, seen, delimiter),
+    measureCandidate(candidate, seen, delimiter, splits),
   );
   const read = new Set<Line>();
   const chosen: Measured[] = [];
@@ -72,13 +73,19 @@ export function findPairs(lines: readonly Line[], delimiter: string | undefined)
   };
 }
 
-function measureCandidate(candidate: Candidate, lines: readonly Line[], delimiter: string | undefined) {
+/** By delimiter: the lines, which are split once for all candidates. */
+type Splits = Map<FinderMapping['delimiter'], Map<Line, Line>>;
+
+function measureCandidate(candidate: Candidate, lines: readonly Line[], delimiter: string | undefined, splits: Splits) {
   const { finder } = candidate;
   const format = lineFormat(finder.delimiter ?? delimiter, '"');
   const pairs = createPairReader({ ...finder, in: finder.in ?? 'lines' } as Finder, format);
   const isRow = isRowIn(finder, delimiter);
+  const known = splits.get(finder.delimiter) ?? new Map<Line, Line>();
+  splits.set(finder.delimiter, known);
   const readLine = (line: Line): Reading => {
-    const split = finder.delimiter === undefined ? line : splitLine(line, format);
+    const split = finder.delimiter === undefined ? line : (known.get(line) ?? splitLine(line, format));
+    known.set(line, split);
     const found = (pairs(split) ?? []).filter(({ name }) => cleanName(name) !== '');
     if (found.length > 0 && isRow(line)) return { ...NO_PAIRS, junk: 1 };
     const judged = found.map(({ name, text }) => ({
@@ -240,24 +247,24 @@ const NO_PAIRS: Reading = { good: [], crowded: 0, empty: 0, junk: 0, hasLost: fa
 
 const holdsPairs = ({ good, empty }: Reading): boolean => good.length > 0 || empty > 0;
 
-/** How each sign is written in a pattern. */
+/** How each sign is written in a pattern. What is looked for comes first: looking back at each character takes long. */
 const AS_PATTERN: Readonly<Record<string, string>> = {
   tab: '\\t',
   spaces: '(?<=\\S) {2,}(?![ :=])',
   '|': '\\|',
   dots: ' ?\\.{2,}[ :=]?',
   quote: '\\s(?=")',
-  bracket: '(?<=^\\s*\\[[^\\]]*)\\]',
+  bracket: '\\](?<=^\\s*\\[[^\\]]*\\])',
 };
 
 /** A colon that is not within a time of day, brackets, a path or an address. */
-const SURE_COLON = ':(?<!\\d:(?=\\d)|\\([^)]*)(?![\\\\/])';
+const SURE_COLON = ':(?<!\\d:(?=\\d)|\\([^)]{0,80})(?![\\\\/])';
 
 /** The first colon of a line, if nothing stands beside the value. */
-const ONLY_PAIR = '(?<=^[^:]*):(?![\\\\/]|\\s*\\S.* {2}[A-Za-z]|.*[A-Za-z]: {2,}\\S)';
+const ONLY_PAIR = ':(?<=^[^:]*:)(?![\\\\/]|\\s*\\S.* {2}[A-Za-z]|.*[A-Za-z]: {2,}\\S)';
 
 /** Two or more spaces after words that do not start with a digit: `14-Mar-2019   11:07` is no name and value. */
-const AFTER_WORD = '(?<=\\S)(?<!^ *\\d\\S*) {2,}(?![ :=])';
+const AFTER_WORD = ' (?<=\\S )(?<!^ *\\d\\S* ) +(?![ :=])';
 
 /** One pair per line, split at the first of one to three signs. */
 function pairsPerLine(lines: readonly Line[], delimiter: string | undefined): Candidate[] {

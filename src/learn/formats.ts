@@ -6,10 +6,10 @@ import { type Node, type Tree, valueAt } from '../parse/extract/tree.js';
 import { readJson, readXml } from '../parse/formats/documents.js';
 import { formatOf } from '../parse/formats/formats.js';
 import { type Records, readRecords } from '../parse/formats/records.js';
-import { linesOf, openSheets, type Sheet } from '../parse/formats/workbook.js';
+import { linesOf, openSheets } from '../parse/formats/workbook.js';
 import { isBlank, type Line } from '../parse/lines.js';
 import { readFile } from '../parse/parse.js';
-import type { OpenFile } from '../parse/source.js';
+import type { OpenFile, Sheet } from '../parse/source.js';
 import { plural } from '../text.js';
 import { findDates, isDate, settleDates } from './dates.js';
 import { mapTables, type TableMapping } from './describe.js';
@@ -287,10 +287,13 @@ const join = (one: Measured, other: Measured): Measured => ({
   mapping: joinMappings(one.mapping, other.mapping),
   likely: () => joinMappings(one.likely(), other.likely()),
   firstRow: one.firstRow,
-  undated: one.undated,
+  undated: isDated(one, other) ? undefined : (one.undated ?? other.undated),
   doubts: [...one.doubts, ...other.doubts],
   ambiguity: one.ambiguity ?? other.ambiguity,
 });
+
+const isDated = (one: Measured, other: Measured): boolean =>
+  one.firstRow !== undefined || [one, other].some(({ mapping }) => mapping.facts?.['date'] !== undefined);
 
 function joinMappings(one: ParseMapping, other: ParseMapping): ParseMapping {
   const both = [one, other];

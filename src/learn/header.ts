@@ -120,7 +120,10 @@ function findPropertyHeader(lines: readonly Line[], body: Body, top: number): He
     line?.cells.length === body.kinds.length && !isMeasure(kindsOf(line)[0]) && filledCells(line).length > 1;
   while (from > top && isAbove(lines[from - 1])) from--;
   const [names, ...between] = lines.slice(from, body.from);
-  if (!names || !isNames(names, body.kinds.length - 1, 1) || !between.some((line) => kindsOf(line).some(isMeasure)))
+  if (!names || !between.some((line) => kindsOf(line).some(isMeasure))) return undefined;
+  // Sensors can be numbered: `,Time,1,2`.
+  const isNumbered = names.cells[0] === '' && new Set(names.cells).size === names.cells.length;
+  if (!isNames(names, body.kinds.length - 1, 1) && !(isNumbered && names.cells.slice(1).every(isNumberedName)))
     return undefined;
   // A list of facts above the names has other cells in each line.
   if (!between.every((line) => isWord(line.cells[0] ?? '') && line.cells[0] !== '')) return undefined;
@@ -134,6 +137,8 @@ function findPropertyHeader(lines: readonly Line[], body: Body, top: number): He
     properties: between.filter((line) => line !== units),
   };
 }
+
+const isNumberedName = (cell: string): boolean => /^\d$/.test(cell) || (cell !== '' && isWord(cell));
 
 /** Names up to three lines above the rows, with a line such as `[Data]` in between. */
 function findDistantHeader(lines: readonly Line[], body: Body, top: number): Header {

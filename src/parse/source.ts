@@ -2,6 +2,7 @@ import { isAscii } from 'node:buffer';
 import iconv from 'iconv-lite';
 import type { Format, ParseOptions } from '../config/vocabulary.js';
 import type { FileError } from '../errors.js';
+import type { Unread } from '../model.js';
 import { detectEncoding } from './encoding.js';
 import { createRefuse, createTimeSlice, maxMsFor, type Refuse, raiseLimit, type TimeSlice } from './lines.js';
 
@@ -34,7 +35,24 @@ export interface OpenFile {
   readonly slice: TimeSlice;
   readonly signal?: AbortSignal | undefined;
   /** What was found out about the content: without a mapping, a file is measured and then read. */
-  readonly known: { format?: Format; encoding?: string; text?: KnownText };
+  readonly known: { format?: Format; encoding?: string; text?: KnownText; workbook?: KnownWorkbook };
+}
+
+/** A sheet as lines of cells, at their places in the spreadsheet, without empty cells and lines at the ends. */
+export interface Sheet {
+  readonly name: string;
+  readonly lines: readonly (readonly string[])[];
+}
+
+export interface Workbook {
+  readonly sheets: readonly Sheet[];
+  /** What it has beside cells with values: pictures, charts, notes. */
+  readonly extras: readonly Unread[];
+}
+
+/** Its numbers are written with a decimal mark. */
+interface KnownWorkbook extends Workbook {
+  readonly decimal: string;
 }
 
 /** The lines of a file whose bytes are in memory. */

@@ -93,6 +93,16 @@ describe('properties of columns between names and rows', () => {
   });
 });
 
+test('sensors can be numbered above the properties of their columns', async () => {
+  const text = ',Time,1,2\nS/N,,771203,771204\nType,,TGU,TGV\nProperty,,Temperature,Humidity\n';
+  const record = await read(
+    `${text}1,2021-07-26 14:26:00,20.8,53.4\n2,2021-07-26 14:56:00,20.9,53.3\n3,2021-07-26 15:26:00,20.9,53.2\n`,
+  );
+  expect(columns(record)).toEqual(['column 1', 'Time', '1', '2']);
+  expect(rows(record)[0]).toEqual({ 'column 1': 1, Time: '2021-07-26T14:26:00', '1': 20.8, '2': 53.4 });
+  expect(rows(record, 1).map((row) => row['1'])).toEqual([771203, 'TGU', 'Temperature']);
+});
+
 test('a short row does not end a table, and is not read as another one', async () => {
   const text = 'Time,Voltage,Current,Note\n0,0.6,0.4,\n1,0.5,0.1,spike\n2,0.4,0.4\n3,0.3\n4,0.2,0.3\n5,0.2,0.3,\n';
   const record = await read(text);

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { findPairs } from '../../src/learn/facts.js';
 import { measured, meta, read } from '../support/reading.js';
 
 const TABLE = '\n\nx,y,z\n1,2,3\n4,5,6\n7,8,9\n';
@@ -136,4 +137,14 @@ test('the value of a fact ends at the empty cell before the numbers beside it', 
     'Length,2500,,-0.5,0.02\nSource,CH1,,-0.4,0.68\nModel,TDS,,-0.3,1.28\n,,,-0.2,2.5\n',
   );
   expect(mapping.meta).toEqual({ separator: ',', value: 2 });
+});
+
+test('long lines among facts take no longer than their length requires', () => {
+  const long = Array.from({ length: 4 }, (_, n) => `Note ${n} ${'381.95 '.repeat(2700)}`);
+  const texts = ['Operator: Ada', '[Mode] scan', '[Gain] 4', 'Lamp = on', ...long];
+  const lines = texts.map((text, n) => ({ number: n + 1, text, cells: [text] }));
+  const before = process.cpuUsage();
+  expect(findPairs(lines, undefined).read.size).toBe(4);
+  const { user, system } = process.cpuUsage(before);
+  expect((user + system) / 1000).toBeLessThan(4000);
 });

@@ -43,10 +43,11 @@ describe('a small table directly below facts', () => {
 
 describe('further cells of a fact', () => {
   test('are values of their own, with their units', async () => {
-    const text = 'Sample,X-12\nGains,1,2,4\nRange,0,100,nm\nLens,50,mm,ok\nProgram,xP,,3D\n';
+    const text =
+      'Sample,X-12\nGains,1,2,4\nRange,0,100,nm\nLens,50,mm,ok\nProgram,xP,,3D\nBeads,7,Min events,100,Per bead\n';
     expect(meta(await read(text + TABLE))).toEqual({
       ...{ Sample: 'X-12', Gains: 1, 'Gains (2)': 2, 'Gains (3)': 4, Range: 0, 'Range (2)': 100 },
-      ...{ Lens: 50, 'Lens (2)': 'ok', Program: 'xP', 'Program (2)': '3D' },
+      ...{ Lens: 50, Program: 'xP', 'Program (2)': '3D', Beads: 7 },
     });
     const { meta: facts } = await read(text + TABLE);
     expect([facts.get('Range (2)')?.unit, facts.get('Lens')?.unit]).toEqual(['nm', 'mm']);
@@ -273,6 +274,26 @@ test('units can be beside several columns of numbers', async () => {
   expect(columns(await read(other))).toEqual(['Sample', 'Size [g]', 'Size unit', 'R1 [ppm]', 'R1 unit']);
   const words = columns(await read(same.replaceAll('ppm', 'pump')));
   expect(words).toEqual(['Sample', 'Size', 'Unit', 'R1', 'Unit (2)']);
+});
+
+test('sections with differently spaced names are one table', async () => {
+  const one =
+    'Curve 1\nSample   Signal   Mass\nS-01     402.2    26.1\nS-02     268.9    2.6\nS-03     437.0    38.2\n';
+  const two = one
+    .replaceAll(/ {4}(?=\d)/g, '      ')
+    .replace('Signal   ', 'Signal     ')
+    .replace('Curve 1', 'Curve 2');
+  const record = await read(`${one}\n${two}`);
+  expect(record.tables.map(({ count }) => count)).toEqual([6]);
+  expect(rows(record)[3]).toEqual({ section: 'Curve 2', Sample: 'S-01', Signal: 402.2, Mass: 26.1 });
+});
+
+test('a fact above a plate is not the label of its readings', async () => {
+  const plate = (cell: (n: number) => string) =>
+    [',1,2,3,', ...['A', 'B'].map((row) => `${row},${[1, 2, 3].map(cell).join()},`)].join('\n');
+  const record = await read(`Results\n${plate((n) => `0.${n}`)}\n\nPlatemap:\nGroup,,,,1\n${plate(() => '-')}\n`);
+  expect(columns(record)).toEqual(['well', 'Results']);
+  expect(rows(record)[0]).toEqual({ well: 'A1', Results: 0.1 });
 });
 
 describe('a line of names is no fact', () => {

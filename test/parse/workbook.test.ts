@@ -323,3 +323,13 @@ test.each(['xlsx', 'xls'] as const)('mutated .%s is read or refused in finite ti
     { numRuns: 6 },
   );
 });
+
+test('a workbook is unpacked once for all mappings with the same decimal mark', async () => {
+  const sheet = utils.aoa_to_sheet([['x'], [1.5]]);
+  const bytes = write({ SheetNames: ['A'], Sheets: { A: sheet } }, { type: 'buffer', bookType: 'xlsx' });
+  const file = opened(bytes, 'runs/plate.xlsx');
+  const { sheets } = await openSheets(file);
+  expect((await openSheets({ ...file, options: withDefaults({ table: {} }) })).sheets).toBe(sheets);
+  const other = await openSheets({ ...file, options: withDefaults({ decimal: ',' }) });
+  expect(other.sheets[0]?.lines[1]).toEqual(['1,5']);
+});

@@ -353,7 +353,10 @@ function separatedPairs(line: Line, split: Split, finder: Finder, format: LineFo
   return [createPair(name, rest.slice(Math.max(0, start)).join(split.text), cells, finder, line)];
 }
 
-/** Every cell that is not empty is a value. A unit belongs to the number before it, a lone sign to the one after it. */
+/**
+ * Every cell that is not empty is a value. A unit belongs to the number before it, a lone sign to the one after it. From
+ * a word after a number on, or a number after a word, the cells are not values of the same name.
+ */
 function eachValue(name: string, cells: readonly string[], line: Line): Pair[] {
   const pairs: Pair[] = [];
   for (const [n, cell] of cells.entries()) {
@@ -363,12 +366,17 @@ function eachValue(name: string, cells: readonly string[], line: Line): Pair[] {
     const last = pairs.at(-1);
     const unit = last?.unit === undefined && isNumeric(last?.text) ? bareUnit(text) : undefined;
     if (last && unit !== undefined && isUnit(unit)) pairs[pairs.length - 1] = { ...last, unit };
-    else if (text !== '') pairs.push({ name, text, line });
+    else if (text !== '') {
+      if (last && AS_NUMBER.test(last.text) !== AS_NUMBER.test(text)) break;
+      pairs.push({ name, text, line });
+    }
   }
   return pairs.length > 0 ? pairs : [{ name, text: '', line }];
 }
 
 const SIGN = /^[-+]$/;
+/** Also dates and times. */
+const AS_NUMBER = /^[-+<>]?\s*[.,]?\d[\d\s.,:/-]*(?:e[-+]?\d+|%|[ap]m)?$/i;
 
 /** Whatever the decimal mark is. */
 const isNumeric = (text: string | undefined): boolean => /^[-+]?\d[\d.,' ]*(?:[eE][-+]?\d+)?$/.test(text ?? '');

@@ -3,25 +3,13 @@ import { Worker } from 'node:worker_threads';
 import { crc32, inflateRaw } from 'node:zlib';
 import type { ParseOptions } from '../../config/vocabulary.js';
 import { systemCode } from '../../errors.js';
-import type { FileRecord, Unread } from '../../model.js';
+import type { FileRecord } from '../../model.js';
 import { lineFormat } from '../cells.js';
 import { MAX_KEPT_CELLS } from '../extract/context.js';
 import { readLines } from '../extract/read-lines.js';
 import { depthFromEnd, type Line, maxMsFor, numberFromEnd, type Refuse, raiseSeconds } from '../lines.js';
-import { loadWhole, type OpenFile } from '../source.js';
+import { loadWhole, type OpenFile, type Sheet, type Workbook } from '../source.js';
 import { createDecimalWriter } from '../values/value.js';
-
-/** A sheet as lines of cells, at their places in the spreadsheet, without empty cells and lines at the ends. */
-export interface Sheet {
-  readonly name: string;
-  readonly lines: readonly (readonly string[])[];
-}
-
-interface Workbook {
-  readonly sheets: readonly Sheet[];
-  /** What it has beside cells with values: pictures, charts, notes. */
-  readonly extras: readonly Unread[];
-}
 
 export async function readWorkbook(file: OpenFile): Promise<FileRecord> {
   const { sheets, extras } = await openSheets(file);
@@ -59,13 +47,16 @@ const [MIN_UNPACKED_BYTES, MAX_UNPACKED_BYTES] = [16 * 2 ** 20, 256 * 2 ** 20];
 
 /** The stored value of every cell of an .xlsx or .xls, as text. Charts are empty sheets, so that sheet numbers match. */
 export async function openSheets(file: OpenFile): Promise<Workbook> {
-  const { options, refuse, signal } = file;
+  const { options, refuse, signal, known } = file;
+  // Numbers get the decimal mark of the mapping.
+  const decimal = createDecimalWriter(options)('.');
+  if (known.workbook?.decimal === decimal) return known.workbook;
   const bytes = await loadWhole(file);
   try {
     const { parts, names } = await partsOf(bytes, refuse);
-    // Numbers get the decimal mark of the mapping.
-    const decimal = createDecimalWriter(options)('.');
-    return await readInThread({ parts, names, decimal }, maxMsFor(options, bytes.byteLength), signal);
+    const workbook = await readInThread({ parts, names, decimal }, maxMsFor(options, bytes.byteLength), signal);
+    known.workbook = { ...workbook, decimal };
+    return workbook;
   } catch (error) {
     if (!(error instanceof WorkbookProblem)) throw error;
     throw refuse(`the workbook cannot be read: ${error.message}`, {
