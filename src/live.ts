@@ -134,6 +134,21 @@ const memberSchema = z.object({
   /** Operations that the leader has not applied yet, and those that it has set aside. */
   waiting: z.number(),
   failures: z.number(),
+  /** Its instruments, and the files that are not in its journal yet. */
+  folders: z
+    .array(
+      z.object({
+        instrument: z.string(),
+        watch: z.string(),
+        state: z.string(),
+        reason: maybe(z.string().nullable()),
+        lastFileAt: maybe(z.number().nullable()),
+        waiting: z.number(),
+      }),
+    )
+    .default([]),
+  /** Its alarms, in words. */
+  alarms: z.array(z.string()).default([]),
 });
 
 export type LiveMember = Status<typeof memberSchema>;
@@ -158,7 +173,14 @@ const liveSchema = z.object({
   alarms: z.array(alarmSchema),
   /** Of a member of a fleet. `trouble`: why the database cannot be reached; `kept`: operations that wait for it here. */
   fleet: z
-    .object({ name: z.string(), trouble: maybe(z.string()), kept: z.number(), members: z.array(memberSchema) })
+    .object({
+      name: z.string(),
+      /** Whether its role is to deliver, or to be ready to. */
+      delivers: z.boolean().default(true),
+      trouble: maybe(z.string()),
+      kept: z.number(),
+      members: z.array(memberSchema),
+    })
     .optional(),
 });
 

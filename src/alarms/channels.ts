@@ -128,15 +128,17 @@ interface CommandOptions {
   readonly log: Log;
   /** Its environment, to which the alarm is added. */
   readonly env: NodeJS.ProcessEnv;
+  /** The name of this machine. */
+  readonly host?: string | undefined;
   readonly timeoutMs?: number;
 }
 
 /** Runs a program for each notice, without a shell, and waits until it exits. */
-export function createCommand({ command, log, env, timeoutMs = COMMAND_TIMEOUT_MS }: CommandOptions): Send {
+export function createCommand({ command, log, env, host, timeoutMs = COMMAND_TIMEOUT_MS }: CommandOptions): Send {
   const [program, ...args] = command;
 
   return async (notice, signal) => {
-    const { state, kind, instrument, text, since } = messageOf(notice);
+    const { state, kind, instrument, text, since } = messageOf(notice, host);
     const alarm = {
       LABFEED_ALARM_STATE: state,
       LABFEED_ALARM_KIND: kind,
@@ -202,7 +204,7 @@ async function exitOf(child: ChildProcess, ending: AbortSignal): Promise<number 
 const WEBHOOK_TIMEOUT_MS = 10_000;
 
 /** Posts notices as JSON. The URL may contain a secret, so errors name only its host. */
-export function createWebhook(url: string, timeoutMs = WEBHOOK_TIMEOUT_MS): Send {
+export function createWebhook(url: string, timeoutMs = WEBHOOK_TIMEOUT_MS, name?: string): Send {
   const { host } = new URL(url);
 
   return async (notice, signal) => {
@@ -212,7 +214,7 @@ export function createWebhook(url: string, timeoutMs = WEBHOOK_TIMEOUT_MS): Send
       dispatcher,
       method: 'POST',
       headers: { 'content-type': 'application/json' },
-      body: JSON.stringify(messageOf(notice)),
+      body: JSON.stringify(messageOf(notice, name)),
       signal: AbortSignal.any([signal, limit]),
       // The next alarm may be weeks away, so the connection is closed.
       reset: true,

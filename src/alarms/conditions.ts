@@ -18,7 +18,7 @@ export function examine(facts: Facts, raisedAt: RaisedAt): Finding[] {
   const { now, notebook, instruments, problems, journal } = facts;
   return [
     ...(journal === undefined ? [] : [{ kind: 'journal', text: journalText(journal) } as const]),
-    ...notebookFindings(notebook),
+    ...(facts.database === undefined ? notebookFindings(notebook) : databaseFindings(facts.database)),
     ...overdueFindings(facts),
     ...spoolFindings(facts.spool),
     ...sourceFindings(facts),
@@ -31,6 +31,16 @@ export function examine(facts: Facts, raisedAt: RaisedAt): Finding[] {
 
 const journalText = (reason: string): string =>
   `cannot write the journal: ${reason}. Nothing is sent until this is fixed; check the disk space and permissions`;
+
+/** Nothing is sent without it, so nothing is learnt about the notebook. */
+const databaseFindings = (reason: string): Finding[] => [
+  {
+    kind: 'outage',
+    text: `the database of the fleet is unavailable (new files are recorded and sent later): ${reason}`,
+    graceMs: OUTAGE_GRACE_MS,
+  },
+  { kind: 'auth' },
+];
 
 function notebookFindings({ url, gate, answered }: Facts['notebook']): Finding[] {
   // Nothing is sent, so nothing is learnt about the key and the server.
@@ -237,6 +247,8 @@ export interface Facts extends Pick<Live, 'problems' | 'refused'> {
     /** Whether it has answered since labfeed started. Before that, an open limiter proves nothing. */
     readonly answered: boolean;
   };
+  /** On a machine that delivers for a fleet: why the database cannot be reached. */
+  readonly database?: string | undefined;
   /** The run that has been on its way for the longest time, if that is too long. */
   readonly overdue: OverdueRun | undefined;
   readonly uploads: UploadSettings;

@@ -4,7 +4,7 @@ import type { LoadedConfig } from '../config/load.js';
 import { LabfeedError } from '../errors.js';
 import { describeFollowed } from '../growth.js';
 import type { InstrumentSummary, Overview } from '../journal/reader.js';
-import { describeProblem, type LimiterState, type Live } from '../live.js';
+import { describeProblem, type LimiterState, type Live, type LiveMember } from '../live.js';
 import { loginLink, pageUrl, readLoginSecret } from '../login.js';
 import { RUN_STATES, type RunState } from '../model.js';
 import {
@@ -132,7 +132,7 @@ function throughFleet({ fleet }: Live): string | undefined {
 function fleetLines({ name, trouble, kept, members }: NonNullable<Live['fleet']>, at: number): string[] {
   const own =
     trouble === undefined ? [] : [`${name}: the database is away (${trouble}); ${plural(kept, 'operation')} kept here`];
-  const others = members.map(({ leads, seenAt, skewMs, waiting, failures, ...member }) => {
+  const others = members.map(({ leads, seenAt, skewMs, waiting, failures, folders, alarms, ...member }) => {
     const facts = [
       `${member.name}: ${leads ? 'delivers' : member.role}, version ${member.version}`,
       ...(at - seenAt > 60_000 ? [`last seen ${relativeTime(seenAt, at)}`] : []),
@@ -140,9 +140,19 @@ function fleetLines({ name, trouble, kept, members }: NonNullable<Live['fleet']>
       ...(waiting > 0 ? [`${plural(waiting, 'operation')} waiting`] : []),
       ...(failures > 0 ? [`${plural(failures, 'operation')} set aside, see labfeed.failures`] : []),
     ];
-    return facts.join(', ');
+    const own = member.name === name;
+    const more = own ? [] : [...folders.map((one) => folderOf(one, at)), ...alarms.map((text) => `alarm: ${text}`)];
+    return [facts.join(', '), ...more].join('\n');
   });
   return [...own, ...others];
+}
+
+/** What another machine watches. Its own folders are in the table of instruments. */
+function folderOf(folder: LiveMember['folders'][number], at: number): string {
+  const { instrument, watch, state, reason, lastFileAt, waiting } = folder;
+  const last = lastFileAt ? `, last file ${relativeTime(lastFileAt, at)}` : '';
+  const there = state === 'present' ? '' : ` is ${state}${reason ? `: ${reason}` : ''}`;
+  return `${instrument}: ${watch}${there}${last}${waiting > 0 ? `, ${plural(waiting, 'file')} waiting` : ''}`;
 }
 
 function daemon({ running, live, at, journal }: Status): string {
@@ -221,7 +231,7 @@ function instrumentRows({ overview, running, live, listed }: Status) {
       name,
       runs: { ...NO_RUNS, ...summary?.runs, waiting: instrument?.waiting.files ?? 0 },
       lastAt: instrument?.lastFileAt ?? summary?.last?.addedAt,
-      folder: instrument ? folder(instrument) : listed.includes(name) ? '' : 'not in the configuration',
+      folder: instrument ? folder(instrument) : listed.includes(name) ? '' : elsewhere(name, live),
     };
   });
 }
@@ -232,6 +242,12 @@ function folder({ line, folder: { state, reason }, watch, polling }: Live['instr
   const polled = because && everyMs ? ` (${because}: polled every ${formatDuration(everyMs)})` : '';
   if (state === 'present') return line === 'starting' ? `first scan of ${watch}` : `${watch}${polled}`;
   return `${watch} is ${state}${reason ? `: ${reason}` : ''}`;
+}
+
+/** Another machine of the fleet may have it. */
+function elsewhere(name: string, live: Live | undefined): string {
+  const machines = (live?.fleet?.members ?? []).filter(({ folders }) => folders.some((one) => one.instrument === name));
+  return machines.length === 0 ? 'not in the configuration' : `on ${machines.map((one) => one.name).join(', ')}`;
 }
 
 type InstrumentRow = ReturnType<typeof instrumentRows>[number];

@@ -127,6 +127,7 @@ async function open(daemon: Parts): Promise<void> {
     runtime: () => daemon.runtime,
     live: (alarms, halted) => liveOf(daemon, alarms, halted),
     page: page.problem,
+    fleet: daemon.fleet?.alarms,
     clock,
     log,
     conceal,

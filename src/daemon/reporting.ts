@@ -11,7 +11,7 @@ import { type Note, writeNote } from '../journal/identity.js';
 import type { Journal } from '../journal/journal.js';
 import { type Live, type RequestCount, removeLive, writeLive } from '../live.js';
 import type { Log } from '../log.js';
-import type { Channel } from '../model.js';
+import type { Channel, Notice } from '../model.js';
 import type { Spool } from '../spool.js';
 import type { Runtime } from './runtime.js';
 
@@ -25,9 +25,20 @@ interface ReportingDeps {
   live(alarms: Live['alarms'], halted: string | undefined): Live;
   /** Why the page is not available. */
   page(): string | undefined;
+  /** Of a member of a fleet. */
+  readonly fleet?: FleetAlarms | undefined;
   readonly clock: Clock;
   readonly log: Log;
   conceal(secret: string): void;
+}
+
+export interface FleetAlarms {
+  /** The name of this machine. */
+  readonly name: string;
+  /** Why the database cannot be reached; undefined on a machine that only watches. */
+  database(): string | undefined;
+  /** Whether this machine sends the notice: another one may see the same. */
+  isReporter(notice: Notice): Promise<boolean>;
 }
 
 const REPORT_MS = 1000;
@@ -47,7 +58,8 @@ export function createReporting(deps: ReportingDeps) {
       const url = runtime()?.config.notebook.url;
       halted = url === undefined ? undefined : (await journal.outbox.server(url).facts()).halted;
       const facts = await factsOf(journal, journalProblem, live([], halted), runtime(), clock.now());
-      return { ...facts, page: page(), spool: { ...facts.spool, shortage: await deps.spool.shortage() } };
+      const database = deps.fleet?.database();
+      return { ...facts, database, page: page(), spool: { ...facts.spool, shortage: await deps.spool.shortage() } };
     },
     ...journal.alarms,
     channels: createChannels(deps),
@@ -119,7 +131,7 @@ function createNoteWriter({ journal: { notes }, journalPath, log }: ReportingDep
 }
 
 /** Where alarms are sent, according to the current configuration. */
-function createChannels({ runtime, log, conceal }: ReportingDeps) {
+function createChannels({ runtime, log, conceal, fleet }: ReportingDeps) {
   let madeFor: UsableConfig | undefined;
   let channels = new Map<Channel, Send>();
 
@@ -131,12 +143,23 @@ function createChannels({ runtime, log, conceal }: ReportingDeps) {
     channels = new Map();
     if (webhook !== undefined) {
       conceal(webhook);
-      channels.set('webhook', createWebhook(webhook));
+      channels.set('webhook', ofReporter(createWebhook(webhook, undefined, fleet?.name), fleet));
     }
-    if (command) channels.set('command', createCommand({ command, log, env: withoutSecrets(config) }));
+    if (command) {
+      const send = createCommand({ command, log, env: withoutSecrets(config), host: fleet?.name });
+      channels.set('command', ofReporter(send, fleet));
+    }
     return channels;
   };
 }
+
+/** If the members cannot agree who reports, each of them does. */
+const ofReporter =
+  (send: Send, fleet: FleetAlarms | undefined): Send =>
+  async (notice, signal) => {
+    if ((await fleet?.isReporter(notice).catch(() => true)) === false) return;
+    await send(notice, signal);
+  };
 
 /** The environment for the alarm command, without the keys, passwords and tokens of labfeed. */
 export function withoutSecrets(

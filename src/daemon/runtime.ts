@@ -69,6 +69,8 @@ export interface FleetPart {
   /** The journal's id in origin lines: one for the fleet. */
   readonly id: string;
   readonly delivery: DeliveryPart;
+  /** Whether the notebook has accepted a request, as far as this machine has to know. */
+  hasAnswered(): boolean;
   /** Growing files that begin alike on two machines are two runs. */
   reader(reader: Reader): Reader;
   /** Applies the decisions that people make. `rescan`: scans a folder for files to read again, from now on. */
@@ -134,7 +136,7 @@ export function createRuntime(deps: RuntimeDeps) {
     /** Files with private names that no labfeed gives their own names again. */
     strays: (): readonly string[] => disposal?.strays() ?? [],
     /** Whether the notebook has accepted a request. */
-    hasAnswered: () => hasAnswered,
+    hasAnswered: () => fleet?.hasAnswered() ?? hasAnswered,
     /** Resolves after the first scan of every folder. */
     async start(): Promise<void> {
       const apply = () => fleet?.decide((name) => rescan(name, false)) ?? applyRequests(journal, sourceProbe);

@@ -3,8 +3,10 @@ import { type Clock, every, type Loop, retry } from '../clock.js';
 import type { FleetConfig } from '../config/fleet.js';
 import type { UsableConfig } from '../config/load.js';
 import { connect, type OnResponse, openNotebook } from '../connection.js';
+import type { FleetAlarms } from '../daemon/reporting.js';
 import type { FleetPart } from '../daemon/runtime.js';
 import { explain, LabfeedError } from '../errors.js';
+import { Connection } from '../journal/database.js';
 import { answerSchema } from '../journal/decisions.js';
 import { fleetCopyOf } from '../journal/fleet-view.js';
 import { forwardingGrowths, forwardingOutbox } from '../journal/forwards.js';
@@ -14,6 +16,7 @@ import type { Log } from '../log.js';
 import type { Observer, Reader } from '../pipeline.js';
 import type { Spool } from '../spool.js';
 import { DisposalError, NotNow } from '../watch/file-moves.js';
+import { isReporter } from './alarm-claims.js';
 import { adviseConnection, isAway, Postgres } from './database.js';
 import { type Leader, type LeaderOutside, startLeading } from './leader.js';
 import { takeLease } from './lease.js';
@@ -58,6 +61,9 @@ const ELECT_MS = 2000;
 /** With 500 watchers, the list is read eight times a second. */
 const LIST_MS = 60_000;
 
+/** Within this time, another leader has raised an alarm about the notebook, or there is no reason to. */
+const HANDED_OVER_MS = 15 * 60_000;
+
 /** A watcher needs the runs of others only for commands and page. */
 const FOLLOW_MS = 10_000;
 
@@ -82,6 +88,7 @@ export async function joinFleet(deps: FleetDeps) {
   let leader: Leader | undefined;
   let { config } = deps;
   let changing: Promise<void> = Promise.resolve();
+  let ledAt = Number.NEGATIVE_INFINITY;
   let rescan: (instrument: string) => void = () => undefined;
 
   const member: Member = createMember({
@@ -103,6 +110,7 @@ export async function joinFleet(deps: FleetDeps) {
       const before = leader;
       leader = undefined;
       if (!before) return;
+      ledAt = clock.monotonic();
       if (reason !== undefined) log.warn({ reason }, 'not delivering for the fleet any more');
       await before.stop(reason !== undefined);
       copy = undefined;
@@ -160,8 +168,23 @@ export async function joinFleet(deps: FleetDeps) {
   }
 
   const own = forwardingOutbox(journal.store, journal.outbox);
+  /** What another leader has found out about the notebook by then is its own concern. */
+  const hasAnswered = (): boolean => leader?.hasAnswered() ?? clock.monotonic() - ledAt > HANDED_OVER_MS;
+  const alarms: FleetAlarms = {
+    name: fleet.name,
+    database: () => (isDeliverer ? postgres.trouble : undefined),
+    isReporter: (notice) => isReporter(postgres, membership.member, notice),
+  };
+  /** Every deliverer knows of a halt, whoever leads. */
+  function server(url: string): ReturnType<Leader['server']> {
+    if (leader) return leader.server(url);
+    const known = own.server(url);
+    const halted = copy && new Connection(copy.database).value<string>`SELECT halted FROM servers WHERE url = ${url}`;
+    return { ...known, facts: async () => ({ ...(await known.facts()), halted }) };
+  }
   const part: FleetPart = {
     id: membership.fleet,
+    hasAnswered,
     reader: (reader) => ofMember(reader, fleet.name),
     decide(scan) {
       rescan = scan;
@@ -178,8 +201,10 @@ export async function joinFleet(deps: FleetDeps) {
   };
   return {
     part,
+    alarms,
     live: (): Live['fleet'] => ({
-      ...{ name: fleet.name, trouble: postgres.trouble, kept: member.kept(), members: member.members() },
+      ...{ name: fleet.name, delivers: isDeliverer, trouble: postgres.trouble },
+      ...{ kept: member.kept(), members: member.members() },
     }),
     /** The journal of this member, which forwards what intake hands over. The leader's speaks for the fleet. */
     journal: {
@@ -187,7 +212,7 @@ export async function joinFleet(deps: FleetDeps) {
       outbox: {
         ...own,
         overdue: (before: number) => (leader ?? own).overdue(before),
-        server: (url: string) => (leader ?? own).server(url),
+        server,
       },
       growths: forwardingGrowths(journal.store),
     },

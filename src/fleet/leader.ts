@@ -70,6 +70,11 @@ export function startLeading(deps: LeaderDeps) {
   let delivery: ReturnType<typeof openDelivery> | undefined;
   let session: SessionKey | undefined;
   let attempt = 0;
+  let hasAnswered = false;
+  const onResponse: OnResponse = (method, status) => {
+    hasAnswered ||= status !== undefined && status >= 200 && status < 300;
+    deps.onResponse(method, status);
+  };
   const deleted = new Set<number>();
 
   function listInstruments(): void {
@@ -125,7 +130,7 @@ export function startLeading(deps: LeaderDeps) {
     const key = session.key === undefined ? configured : sessionKey(session.key, deps);
     delivery = openDelivery({
       notebook: config.notebook,
-      connect: (send) => outside.connect(config.notebook, key, whileHeld(send), deps.onResponse),
+      connect: (send) => outside.connect(config.notebook, key, whileHeld(send), onResponse),
       instruments,
       outbox: journal.outbox,
       unknown: trackUnknownOutcomes(clock, config.notebook.timeout, log),
@@ -166,6 +171,8 @@ export function startLeading(deps: LeaderDeps) {
   return {
     wake: receiving.wake,
     gate: () => delivery?.gate(),
+    /** Whether the notebook has accepted a request since this machine leads. */
+    hasAnswered: () => hasAnswered,
     /** For the alarms and the status of this machine, which speaks for the fleet while it leads. */
     overdue: journal.outbox.overdue,
     server: journal.outbox.server,

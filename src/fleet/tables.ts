@@ -255,4 +255,18 @@ export const FLEET_STEPS: readonly string[] = [
   ALTER TABLE labfeed.operations ADD COLUMN contents text[] NOT NULL DEFAULT '{}';
   CREATE INDEX ON labfeed.operations USING gin (contents);
   `,
+  `
+  -- The alarms of members, so that one of them reports what several see.
+  CREATE TABLE labfeed.raised (
+    member     bigint NOT NULL,
+    kind       text NOT NULL,
+    instrument text NOT NULL,
+    since      bigint NOT NULL,
+    key        text NOT NULL,         -- the same for those who see the same
+    told       boolean NOT NULL,      -- whether this member reported it
+    told_over  boolean,               -- and that it is over; null: it is not
+    PRIMARY KEY (member, kind, instrument)
+  );
+  CREATE INDEX ON labfeed.raised (key);
+  `,
 ];

@@ -31,16 +31,20 @@ export function serveMonitoring(app: FastifyInstance, { live, journal, metrics, 
 
 /** Something that keeps runs from being filed. */
 interface ReadinessProblem {
-  readonly part: 'journal' | 'notebook' | 'folder' | 'instrument';
+  readonly part: 'journal' | 'notebook' | 'database' | 'folder' | 'instrument';
   readonly instrument?: string;
   readonly text: string;
 }
 
 async function readinessProblems(
-  { notebook, instruments, alarms }: Live,
+  { notebook, instruments, alarms, fleet }: Live,
   journal: StatusDeps['journal'],
 ): Promise<ReadinessProblem[]> {
   const found: ReadinessProblem[] = [];
+  // A machine that only watches keeps what it reads until the database is back, as long as it has room.
+  const hasRoom = !alarms.some(({ kind }) => kind === 'spool');
+  if (fleet?.trouble !== undefined && (fleet.delivers || !hasRoom))
+    found.push({ part: 'database', text: `the database of the fleet is away: ${fleet.trouble}` });
   const journalProblem = await journal.problem();
   if (journalProblem !== undefined) found.push({ part: 'journal', text: journalProblem });
   try {
@@ -172,10 +176,22 @@ function measureFleet({ trouble, kept, members }: NonNullable<Live['fleet']>, no
   const seen = define('fleet_member_seen_seconds', 'Time since a machine of the fleet was seen.', ['member']);
   const waiting = define('fleet_member_operations', 'Operations that the leader has not applied yet.', ['member']);
   const leads = define('fleet_member_leads', '1 for the machine that delivers.', ['member']);
+  const skew = define('fleet_member_skew_seconds', "How far a machine's clock is ahead of the database's.", ['member']);
+  const alarms = define('fleet_member_alarms', 'Raised alarms of a machine.', ['member']);
+  const up = define('fleet_folder_up', 'Whether the folder of an instrument is present.', ['member', 'instrument']);
+  const files = define('fleet_waiting_files', 'Files that are not in the journal yet.', ['member', 'instrument']);
+  const age = define('fleet_last_file_age_seconds', 'Time since the last file arrived.', ['member', 'instrument']);
   for (const { name: member, ...one } of members) {
     seen.set({ member }, Math.max(0, (nowMs - one.seenAt) / 1000));
     waiting.set({ member }, one.waiting);
     leads.set({ member }, one.leads ? 1 : 0);
+    skew.set({ member }, one.skewMs / 1000);
+    alarms.set({ member }, one.alarms.length);
+    for (const { instrument, state, lastFileAt, waiting: count } of one.folders) {
+      if (state !== 'unknown') up.set({ member, instrument }, state === 'present' ? 1 : 0);
+      files.set({ member, instrument }, count);
+      if (lastFileAt != null) age.set({ member, instrument }, seconds(nowMs - lastFileAt));
+    }
   }
 }
 

@@ -39,6 +39,14 @@ test('silence is found after the configured time, but not for a missing folder o
   expect(ofInstrument({ silence, quietSince, live: { folder: { state: 'missing' } } })).toContain('silence unknown');
 });
 
+test('without the database of its fleet, nothing is said about the notebook', () => {
+  const given = { ...withGate(down('server')), database: 'connect ECONNREFUSED' };
+  expect(found(given)).toEqual([
+    'outage -: the database of the fleet is unavailable (new files are recorded and sent later): connect ECONNREFUSED',
+    'auth unknown',
+  ]);
+});
+
 test('unmatched files are found on the third occasion', () => {
   const unmatched = { files: 9, example: '/data/x.txt' };
   const on = (occasions: number, raisedAt?: number, lastFileAt = NOW - HOUR) =>

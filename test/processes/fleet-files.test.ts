@@ -130,10 +130,11 @@ describe.skipIf(noPostgres)('the files of a watcher', () => {
     expect(await run('ignore', String(bad?.id))).toMatchObject({ status: 0 });
     const status = async () => (await labfeed(['status', '--config', deliverer.config], deliverer.folder)).stdout;
     await until(
-      'the machines are listed',
-      async () => /pc1: watch, [\s\S]*server: delivers, /.test(await status()),
+      'the machines are listed, with their folders',
+      async () => /pc1: watch, [^\n]*\n +balance: [^\n]*pc1\/data\/balance[\s\S]*server: delivers, /.test(await status()),
       60_000,
     );
+    expect(await status()).toMatch(/^balance +.*on pc1, pc2$/m);
     await until('it is ignored', async () => (await jobs()).some(({ state }) => state === 'ignored'), 60_000);
     await Promise.all(daemons.map((daemon) => daemon.stop()));
   }, 240_000);

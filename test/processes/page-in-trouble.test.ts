@@ -3,8 +3,8 @@ import { expect } from 'vitest';
 import { inBrowser, openLab, SLOW, useBrowser } from '../support/browser.js';
 import { startDaemon, weighing } from '../support/daemon-process.js';
 import { labfeed } from '../support/labfeed.js';
-import { manyInstruments } from '../support/page-states.js';
-import { serve, TOKEN } from '../support/status-server.js';
+import { manyInstruments, someMember } from '../support/page-states.js';
+import { serve, someLive, TOKEN } from '../support/status-server.js';
 
 const visit = useBrowser();
 
@@ -25,6 +25,42 @@ inBrowser('a configuration error is shown with its line, also when it made a rel
   daemon.child.kill('SIGHUP');
   await page.getByRole('heading', { name: 'New configuration rejected; the previous one stays in effect' }).waitFor();
   await page.locator('.problems li', { hasText: 'alarmz' }).getByText('What to do').waitFor();
+  expect(troubles).toEqual([]);
+});
+
+inBrowser('the page of any member shows the machines of the fleet, their folders and their alarms', SLOW, async () => {
+  const seenAt = Date.now();
+  const members = [
+    someMember('pc1', { seenAt, skewMs: 0, waiting: 0, failures: 0, alarms: [], folders: [] }),
+    someMember('pc2', {
+      ...{ seenAt: seenAt - 7_200_000, alarms: ['balance: the folder /srv/balance is missing'] },
+      folders: [
+        {
+          instrument: 'balance',
+          watch: '/srv/balance',
+          state: 'missing',
+          reason: 'ENOENT',
+          lastFileAt: null,
+          waiting: 0,
+        },
+      ],
+    }),
+    someMember('server', { ...{ role: 'deliver', leads: true, seenAt, alarms: [], folders: [] } }),
+  ];
+  const fleet = { name: 'pc1', delivers: false, trouble: undefined, kept: 0, members };
+  const { url } = await serve({ live: () => someLive({ fleet }) });
+  const { page, troubles } = await visit(url);
+  const rows = page.locator('#machines tbody tr');
+  await rows.first().waitFor();
+  const texts = await rows.allInnerTexts();
+  expect(texts).toHaveLength(3);
+  expect(texts[0]).toMatch(/^pc1 \(watches\)\s+pc1\s+now/);
+  expect(texts[1]).toContain('2 hours ago');
+  expect(texts[1]).toContain('balance: /srv/balance is missing (ENOENT)');
+  expect(texts[1]).toContain(
+    'its clock is 90 s ahead; 1 operation set aside; balance: the folder /srv/balance is missing',
+  );
+  expect(texts[2]).toContain('server (delivers)');
   expect(troubles).toEqual([]);
 });
 

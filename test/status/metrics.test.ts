@@ -54,6 +54,19 @@ describe('/readyz', () => {
     expect(await call('/readyz')).toMatchObject({ status: 200, json: { status: 'ready' } });
   });
 
+  test('without the database of a fleet, a machine that delivers is not ready; one that watches is, while it has room', async () => {
+    const away = async (delivers: boolean, alarms: Live['alarms'] = []) => {
+      const fleet = { name: 'pc1', delivers, trouble: 'ECONNREFUSED', kept: 3, members: [] };
+      return (await (await serve({ live: () => someLive({ fleet, alarms }) })).call('/readyz')).json;
+    };
+    const reasons = [{ part: 'database', text: 'the database of the fleet is away: ECONNREFUSED' }];
+    expect(await away(true)).toMatchObject({ reasons });
+    expect(await away(false)).toEqual({ status: 'ready' });
+    expect(await away(false, [{ kind: 'spool', instrument: undefined, since: 1, text: 'full' }])).toMatchObject({
+      reasons,
+    });
+  });
+
   test.each(['unreadable', 'stuck'] as const)('is 503 with an alarm about %s files', async (kind) => {
     const alarms = [{ kind, instrument: 'balance', since: 1, text: 'a.csv is not filed' }];
     const { call } = await serve({ live: () => someLive({ instruments: [someInstrument('balance')], alarms }) });
@@ -284,8 +297,10 @@ describe('/metrics', () => {
       leads: true,
       waiting: 2,
       failures: 0,
+      folders: [{ instrument: 'x', watch: '/x', state: 'present', reason: undefined, lastFileAt: 1, waiting: 0 }],
+      alarms: [],
     };
-    const fleet = { name: 'pc1', trouble: undefined, kept: 0, members: [member] };
+    const fleet = { name: 'pc1', delivers: true, trouble: undefined, kept: 0, members: [member] };
     const { call } = await serve({ clock, live: () => ({ ...live, fleet }), overview: async () => overview });
     const labelled = new Map<string, string>();
     for (const sample of samplesOf((await call('/metrics')).text).keys()) {

@@ -1,4 +1,4 @@
-import type { Live } from '../../src/live.js';
+import type { Live, LiveMember } from '../../src/live.js';
 import type { InstrumentSummary, Job, JobDetail, Overview } from '../../src/status/api.js';
 import { NO_RUNS, someInstrument, someJob, someLive } from './status-server.js';
 
@@ -7,6 +7,14 @@ export const someSummary = (name: string, changes: Partial<InstrumentSummary> = 
   runs: NO_RUNS,
   asked: 0,
   hours: [],
+  ...changes,
+});
+
+/** A machine of a fleet whose folder is missing. */
+export const someMember = (name: string, changes: Partial<LiveMember> = {}): LiveMember => ({
+  ...{ name, role: 'watch', version: name, seenAt: 1, skewMs: 90_000, leads: false, waiting: 2, failures: 1 },
+  folders: [{ instrument: name, watch: name, state: 'missing', reason: name, lastFileAt: 1, waiting: 3 }],
+  alarms: [name],
   ...changes,
 });
 
@@ -64,6 +72,7 @@ export function hostile(text: string): { live: Live; overview: Overview; jobs: J
       },
       instruments: [instrument],
       alarms: [{ kind: 'silence', instrument: text, since: 1, text }],
+      fleet: { name: text, delivers: false, trouble: text, kept: 1, members: [someMember(text)] },
     }),
     overview: {
       instruments: [someSummary(text, { runs: { ...NO_RUNS, quarantined: 1 }, last: job, asked: 60 })],

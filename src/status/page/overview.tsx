@@ -1,5 +1,5 @@
 import { useContext } from 'preact/hooks';
-import type { ConfigProblem } from '../../live.js';
+import type { ConfigProblem, LiveMember } from '../../live.js';
 import { formatCount, formatDuration, plural } from '../../text.js';
 import type { PageState } from '../api.js';
 import { BacklogChoices, MayNotDecide, RunChoices } from './decisions.js';
@@ -22,6 +22,7 @@ export const Overview = ({ state, health, isStale }: OverviewProps) => (
         <ConfigProblems state={state} />
         <AttentionList state={state} />
         <InstrumentList state={state} />
+        <Machines state={state} />
         <QueuePanel state={state} />
       </>
     )}
@@ -143,6 +144,51 @@ function AttentionList({ state }: { state: PageState }) {
       )}
     </section>
   );
+}
+
+const MAX_SKEW_MS = 5000;
+const LATE_MS = 60_000;
+
+/** The machines of a fleet, with what each of them watches. */
+function Machines({ state: { live } }: { state: PageState }) {
+  const now = useContext(Now);
+  const { fleet } = live;
+  if (!fleet) return null;
+  const kept = plural(fleet.kept, 'operation waits', 'operations wait');
+  return (
+    <section id="machines" aria-labelledby="machines-title">
+      <h2 id="machines-title">Machines of the fleet</h2>
+      {fleet.trouble !== undefined && (
+        <p>
+          {fleet.name} cannot reach the database: {fleet.trouble}. {kept} here until it is back.
+        </p>
+      )}
+      <Table
+        columns={['Machine', 'Version', 'Last seen', 'Folders', 'Waiting', 'Attention']}
+        rows={fleet.members.map(
+          ({ name, role, version, leads, seenAt, skewMs, waiting, failures, folders, alarms }) => [
+            `${name} (${leads ? 'delivers' : role === 'watch' ? 'watches' : 'ready to deliver'})`,
+            version,
+            now - seenAt > LATE_MS ? `${formatDuration(now - seenAt)} ago` : 'now',
+            folders.map((one) => describeFolder(one, now)).join('; '),
+            waiting === 0 ? 'nothing' : plural(waiting, 'operation'),
+            [
+              ...(Math.abs(skewMs) > MAX_SKEW_MS ? [`its clock is ${Math.round(skewMs / 1000)} s ahead`] : []),
+              ...(failures > 0 ? [`${plural(failures, 'operation')} set aside`] : []),
+              ...alarms,
+            ].join('; '),
+          ],
+        )}
+      />
+    </section>
+  );
+}
+
+function describeFolder(folder: LiveMember['folders'][number], now: number): string {
+  const { instrument, watch, state, reason, lastFileAt, waiting } = folder;
+  const there = state === 'present' ? '' : ` is ${state}${reason ? ` (${reason})` : ''}`;
+  const last = lastFileAt == null ? '' : `, last file ${formatDuration(now - lastFileAt)} ago`;
+  return `${instrument}: ${watch}${there}${last}${waiting > 0 ? `, ${plural(waiting, 'file')} not ready` : ''}`;
 }
 
 function QueuePanel({ state }: { state: PageState }) {

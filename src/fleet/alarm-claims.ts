@@ -1,0 +1,55 @@
+import type pg from 'pg';
+import type { Notice } from '../model.js';
+import type { Postgres } from './database.js';
+
+/** A machine that was not seen for as long does not speak for others. */
+const SEEN = "interval '1 hour'";
+
+interface Claim {
+  readonly key: string;
+  readonly told: boolean;
+  readonly told_over: boolean | null;
+}
+
+/**
+ * Whether this member is the one that notifies people. Members that raise an alarm with the same text see the same trouble,
+ * such as a share that is gone: the first one reports it, and the last one for which it is over reports that. The answer
+ * for a notice stays the same, however often it is asked: a notice can go to several places, and be repeated.
+ */
+export const isReporter = (postgres: Postgres, member: number, notice: Notice): Promise<boolean> =>
+  postgres.transaction(async (client) => {
+    const { kind, instrument = '', since, text, state } = notice;
+    const own = await client.query<Claim>(
+      'SELECT key, told, told_over FROM labfeed.raised WHERE member = $1 AND kind = $2 AND instrument = $3 AND since = $4',
+      [member, kind, instrument, since],
+    );
+    const [claim] = own.rows;
+    // It was raised while the database was away, so it was reported from here.
+    if (state === 'over' && !claim) return true;
+    if (state === 'raised' && claim) return claim.told;
+    if (claim && claim.told_over !== null) return claim.told_over;
+    const key = claim?.key ?? `${kind} ${text}`;
+    await client.query('SELECT pg_advisory_xact_lock(hashtext($1))', [key]);
+    const isAlone = !(await isRaisedElsewhere(client, key, member));
+    if (state === 'over')
+      await client.query(
+        'UPDATE labfeed.raised SET told_over = $4 WHERE member = $1 AND kind = $2 AND instrument = $3',
+        [...[member, kind, instrument, isAlone]],
+      );
+    else
+      await client.query(
+        `INSERT INTO labfeed.raised (member, kind, instrument, since, key, told) VALUES ($1, $2, $3, $4, $5, $6)
+           ON CONFLICT (member, kind, instrument) DO UPDATE SET since = $4, key = $5, told = $6, told_over = NULL`,
+        [...[member, kind, instrument, since, key, isAlone]],
+      );
+    return isAlone;
+  });
+
+async function isRaisedElsewhere(client: pg.ClientBase, key: string, member: number): Promise<boolean> {
+  const { rows } = await client.query(
+    `SELECT 1 FROM labfeed.raised JOIN labfeed.members ON members.id = member WHERE key = $1 AND member <> $2
+       AND told_over IS NULL AND seen_at > clock_timestamp() - ${SEEN} LIMIT 1`,
+    [key, member],
+  );
+  return rows.length > 0;
+}

@@ -1,0 +1,45 @@
+import { describe, expect, test } from 'vitest';
+import { isReporter } from '../../src/fleet/alarm-claims.js';
+import type { Notice } from '../../src/model.js';
+import { useFleets } from '../support/leading-fleet.js';
+import { noPostgres } from '../support/postgres.js';
+
+const newFleet = useFleets();
+
+const SHARE = 'balance: the folder /srv/share is missing: ENOENT';
+const notice = (state: Notice['state'], since: number, text = SHARE): Notice => ({
+  ...{ channel: 'webhook', kind: 'folder', instrument: 'balance', at: since, attempts: 0, dueAt: 0 },
+  ...{ state, since, text: state === 'over' ? `cleared after 5 min: ${text}` : text },
+});
+
+describe.skipIf(noPostgres)('alarms of a fleet', () => {
+  test('what several machines see is reported once, and over when it is over for the last of them', async () => {
+    const { postgres, member } = await newFleet();
+    const [one, two, three] = [await member('pc1'), await member('pc2'), await member('pc3')];
+    const reports = (pc: { member: number }, state: Notice['state'], since = 1, text = SHARE) =>
+      isReporter(postgres, pc.member, notice(state, since, text));
+    expect(await Promise.all([one, two].map((pc) => reports(pc, 'raised')))).toEqual(
+      expect.arrayContaining([true, false]),
+    );
+    // Another text is another trouble.
+    expect(await reports(three, 'raised', 1, 'balance: the folder /srv/share is unreadable')).toBe(true);
+    expect(await reports(one, 'over')).toBe(false);
+    // To another channel, or once more after a failure.
+    expect(await reports(one, 'over')).toBe(false);
+    expect(await reports(two, 'over')).toBe(true);
+    expect(await reports(two, 'over')).toBe(true);
+    expect(await reports(one, 'raised', 2)).toBe(true);
+    expect(await reports(two, 'raised', 2)).toBe(false);
+    expect(await reports(two, 'raised', 2)).toBe(false);
+  });
+
+  test('a machine that was not seen for long does not keep others from reporting', async () => {
+    const { postgres, member } = await newFleet();
+    const [one, two] = [await member('pc1'), await member('pc2')];
+    expect(await isReporter(postgres, one.member, notice('raised', 1))).toBe(true);
+    await postgres.run("UPDATE labfeed.members SET seen_at = seen_at - interval '2 hours' WHERE id = $1", [one.member]);
+    expect(await isReporter(postgres, two.member, notice('raised', 1))).toBe(true);
+    // Raised while the database was away.
+    expect(await isReporter(postgres, two.member, notice('over', 7))).toBe(true);
+  });
+});
