@@ -468,11 +468,11 @@ const listMembers = ({ postgres }: MemberDeps): Promise<LiveMember[]> =>
   postgres.rows<LiveMember>(
     `SELECT name, role, version, (extract(epoch FROM seen_at) * 1000)::bigint AS "seenAt", skew_ms AS "skewMs",
        coalesce(members.id = leader AND until > now(), false) AS leads, coalesce(waiting, 0) AS waiting,
-       coalesce(failures, 0) AS failures, coalesce((SELECT json_agg(json_build_object('instrument', one->'name', 'watch',
-       one->'watch', 'state', CASE one->>'line' WHEN 'stopped' THEN 'stopped' ELSE one->'folder'->>'state' END, 'reason',
-       one->'folder'->'reason', 'lastFileAt', one->'lastFileAt', 'waiting', one->'waiting'->'files'))
-       FROM json_array_elements(live->'instruments') AS one), '[]') AS folders,
-       coalesce((SELECT json_agg(one->'text') FROM json_array_elements(live->'alarms') AS one), '[]') AS alarms
+       coalesce(failures, 0) AS failures, coalesce((SELECT json_agg(json_build_object('instrument', part->'name', 'watch',
+       part->'watch', 'state', CASE part->>'line' WHEN 'stopped' THEN 'stopped' ELSE part->'folder'->>'state' END, 'reason',
+       part->'folder'->'reason', 'lastFileAt', part->'lastFileAt', 'waiting', part->'waiting'->'files'))
+       FROM json_array_elements(live->'instruments') AS part), '[]') AS folders,
+       coalesce((SELECT json_agg(part->'text') FROM json_array_elements(live->'alarms') AS part), '[]') AS alarms
        FROM labfeed.fleet, labfeed.members
        LEFT JOIN (SELECT member, count(*) AS waiting FROM labfeed.operations GROUP BY 1) AS sent ON sent.member = members.id
        LEFT JOIN (SELECT member, count(*) AS failures FROM labfeed.failures GROUP BY 1) AS failed

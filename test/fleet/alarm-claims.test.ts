@@ -1,8 +1,14 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { systemClock } from '../../src/clock.js';
 import { isReporter } from '../../src/fleet/alarm-claims.js';
+import { createMember } from '../../src/fleet/member.js';
 import type { Notice } from '../../src/model.js';
+import { Spool } from '../../src/spool.js';
 import { useFleets } from '../support/leading-fleet.js';
 import { noPostgres } from '../support/postgres.js';
+import { silentLog } from '../support/silent-log.js';
+import { someInstrument, someLive } from '../support/status-server.js';
+import { tempFolder } from '../support/temp-folder.js';
 
 const newFleet = useFleets();
 
@@ -10,6 +16,31 @@ const SHARE = 'balance: the folder /srv/share is missing: ENOENT';
 const notice = (state: Notice['state'], since: number, text = SHARE): Notice => ({
   ...{ channel: 'webhook', kind: 'folder', instrument: 'balance', at: since, attempts: 0, dueAt: 0 },
   ...{ state, since, text: state === 'over' ? `cleared after 5 min: ${text}` : text },
+});
+
+describe.skipIf(noPostgres)('the list of machines', () => {
+  test('has the folders and alarms of each', async () => {
+    const { postgres, member } = await newFleet();
+    const { own, member: number } = await member('pc1');
+    const alarms = [{ kind: 'folder', instrument: 'balance', since: 1, text: SHARE }] as const;
+    const instruments = [someInstrument('balance', { lastFileAt: 7 }), someInstrument('hplc', { line: 'stopped' })];
+    const machine = createMember({
+      ...{ journal: own, postgres, name: 'pc1', spool: new Spool(tempFolder()), clock: systemClock, log: silentLog() },
+      ...{ member: () => number, rejoin: async () => undefined, rescan: () => undefined, followed: () => undefined },
+      ...{ live: () => someLive({ instruments, alarms: [...alarms] }), listed: () => [], listEveryMs: 0 },
+    });
+    onTestFinished(() => machine.stop());
+    await vi.waitFor(() => expect(machine.members()).toHaveLength(1), 20_000);
+    expect(machine.members()).toMatchObject([
+      {
+        ...{ name: 'pc1', leads: false, alarms: [SHARE] },
+        folders: [
+          { instrument: 'balance', watch: '/srv/balance', state: 'present', lastFileAt: 7, waiting: 0 },
+          { instrument: 'hplc', state: 'stopped' },
+        ],
+      },
+    ]);
+  });
 });
 
 describe.skipIf(noPostgres)('alarms of a fleet', () => {
