@@ -287,13 +287,10 @@ const join = (one: Measured, other: Measured): Measured => ({
   mapping: joinMappings(one.mapping, other.mapping),
   likely: () => joinMappings(one.likely(), other.likely()),
   firstRow: one.firstRow,
-  undated: isDated(one, other) ? undefined : (one.undated ?? other.undated),
+  undated: one.undated,
   doubts: [...one.doubts, ...other.doubts],
   ambiguity: one.ambiguity ?? other.ambiguity,
 });
-
-const isDated = (one: Measured, other: Measured): boolean =>
-  one.firstRow !== undefined || [one, other].some(({ mapping }) => mapping.facts?.['date'] !== undefined);
 
 function joinMappings(one: ParseMapping, other: ParseMapping): ParseMapping {
   const both = [one, other];

@@ -341,25 +341,3 @@ test.each([
   expect(Object.keys(mapping.tables ?? {})).toHaveLength(Math.min(count, 30));
   expect(doubts).toEqual(expected.map((pattern) => expect.stringMatching(pattern)));
 });
-
-test('a date on a further sheet that is not that of the run is named', async () => {
-  const table = [
-    ['x', 'y', 'z'],
-    [1, 2, 3],
-    [4, 5, 6],
-    [7, 8, 9],
-  ];
-  const book = utils.book_new();
-  utils.book_append_sheet(book, utils.aoa_to_sheet(table), 'Data');
-  utils.book_append_sheet(
-    book,
-    utils.aoa_to_sheet([
-      ['Export date', '2026-02-01'],
-      ['User', 'Ada'],
-      ['Lot', 'B7'],
-    ]),
-    'Info',
-  );
-  const { undated } = await measure(write(book, { type: 'buffer', bookType: 'xlsx' }) as Uint8Array);
-  expect(undated).toBe('Export date: 2026-02-01');
-});
