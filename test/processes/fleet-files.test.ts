@@ -131,7 +131,8 @@ describe.skipIf(noPostgres)('the files of a watcher', () => {
     const status = async () => (await labfeed(['status', '--config', deliverer.config], deliverer.folder)).stdout;
     await until(
       'the machines are listed, with their folders',
-      async () => /pc1: watch, [^\n]*\n +balance: [^\n]*pc1\/data\/balance[\s\S]*server: delivers, /.test(await status()),
+      async () =>
+        /pc1: watch, [^\n]*\n +balance: [^\n]*pc1\/data\/balance[\s\S]*server: delivers, /.test(await status()),
       60_000,
     );
     expect(await status()).toMatch(/^balance +.*on pc1, pc2$/m);
