@@ -15,7 +15,7 @@ export interface Aside {
 
 /** The first cell as a whole: `Std 1` and `Max Muster` are samples. */
 const STATISTIC =
-  /^(?:%\s?)?(?:mean|average|avg\.?|median|min(?:imum)?\.?|max(?:imum)?\.?|s\.?d\.?|std\.?|st(?:andar)?d\.? ?dev(?:iation|\.)?|std\.? ?error|cv|rsd|sem|range|mittelwert|standardabweichung|stabw\.?|moyenne|[ée]cart[- ]type|media|promedio)\s*(?:[([]?%[)\]]?)?\s*:?$/i;
+  /^(?:%\s?)?(?:mean|average|avg\.?|median|min(?:imum)?\.?|max(?:imum)?\.?|s\.?d\.?|std\.?|st(?:andar)?d\.? ?dev(?:iation|\.)?|std\.? ?error|cv|rsd|sem|range|mittelwert|standardabweichung|stabw\.?|moyenne|[ée]cart[- ]type|media|promedio|desviaci[óo]n est[áa]ndar|m[ée]dia|desvio padr[ãa]o|deviazione standard|gemiddelde|standaardafwijking|среднее|平均[値值]?|中央値|中位数|標準偏差|标准偏差|标准差|変動係数|变异系数|最[大小][値值])\s*(?:[([]?%[)\]]?)?\s*:?$/i;
 /** Statistics only below others: a sample can be called `n`. */
 const FURTHER =
   /^(?:n|s|srel|s\.?rel\.?|rel\.? ?s\.?d\.?|r|r2|r²|r\^2|var(?:iance)?|sum|total|count|number|(?:95 ?% ?)?(?:ci|conf\S*(?: \S+)?)|q[123])\s*(?:[([]?%[)\]]?)?\s*:?$/i;
@@ -95,9 +95,11 @@ const one = <T>(list: readonly T[]): T | T[] => (list.length === 1 && list[0] !=
 
 /** Lines whose first cell is one of these words. */
 const startsWith = (lines: readonly Line[], isDelimited: boolean): string => {
-  const words = lines.filter((line) => !isBlank(line)).map((line) => escapeRegex(firstCell(line).replace(/^\W+/, '')));
+  const words = lines
+    .filter((line) => !isBlank(line))
+    .map((line) => escapeRegex(firstCell(line).replace(/^["'\s]+/, '')));
   const end = isDelimited ? '\\s*(?:["\\t,;|]|$)' : '(?:\\W|$)';
-  return `\\W*(?:${[...new Set(words)].join('|')})${end}`;
+  return `["'\\s]*(?:${[...new Set(words)].join('|')})${end}`;
 };
 
 const startOf = (text: string): string => text.trimEnd().slice(0, 40);

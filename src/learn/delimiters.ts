@@ -33,7 +33,8 @@ export async function splitText(texts: readonly string[], slice: TimeSlice): Pro
   let best = await trySplit(usual);
   const isDeclared = chosen.from > 1;
   if (isDeclared || unused(best) === 0) return best;
-  const others = CANDIDATES.filter((each) => each !== usual && splitsLines(each, texts));
+  const isGrid = characterOf(usual) !== undefined && isEven(best.lines);
+  const others = CANDIDATES.filter((each) => each !== usual && !(isGrid && isBlanks(each)) && splitsLines(each, texts));
   let most = Math.max(1, weightOf(best));
   for (const delimiter of others) {
     const split = await trySplit(delimiter);
@@ -177,6 +178,13 @@ const isOutside = (n: number, tables: readonly FoundTable[]): boolean =>
   !tables.some(({ from, to }) => n >= from && n < to);
 
 const MIN_LINES = 3;
+
+/** Whether all lines have the same number of cells: blanks are then within cells. */
+function isEven(lines: readonly Line[]): boolean {
+  const filled = lines.filter((line) => !isBlank(line));
+  const cells = filled[0]?.cells.length ?? 0;
+  return filled.length >= MIN_LINES && cells >= 3 && filled.every((line) => line.cells.length === cells);
+}
 
 /** Whether the delimiter splits a few lines at all. */
 function splitsLines(delimiter: string, texts: readonly string[]): boolean {

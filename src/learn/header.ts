@@ -226,15 +226,24 @@ export function areNumericNames({ cells }: Line, columns: readonly CellKind[]): 
   return others.every((cell) => /^\d+(?:\.\d+)?$/.test(cell));
 }
 
+const AXIS_UNIT = /\d ?(\p{L}+)$/u;
+
+const withoutUnit = (cell: string, unit: string): string => cell.slice(0, cell.length - unit.length).trimEnd();
+
 /** A header of words and of numbers that grow or fall, above rows of other numbers: `Sample,450,500,550`. */
 export function isAxis(line: Line, { from, to, kinds }: Body, lines: readonly Line[]): boolean {
   const { cells } = line;
   if (cells.length !== kinds.length || kinds[0] === 'number') return false;
   const inNumbers = cells.filter((cell, n) => kinds[n] === 'number' && cell !== '');
-  const axis = inNumbers.filter((cell) => PLAIN_NUMBER.test(cell)).map(Number);
+  const unit = AXIS_UNIT.exec(inNumbers.at(-1) ?? '')?.[1] ?? '';
+  const isOnAxis = (cell: string): boolean => cell.endsWith(unit) && PLAIN_NUMBER.test(withoutUnit(cell, unit));
+  const axis = inNumbers.filter(isOnAxis).map((cell) => Number(withoutUnit(cell, unit)));
   if (axis.length < 3 || !isMonotonic(axis)) return false;
-  const words = cells.filter((cell, n) => cell !== '' && !(kinds[n] === 'number' && PLAIN_NUMBER.test(cell)));
+  const words = cells.filter((cell, n) => cell !== '' && !(kinds[n] === 'number' && isOnAxis(cell)));
   if (!words.every(isWord)) return false;
+  // `400nm`, `420nm` above numbers without a unit.
+  if (unit !== '')
+    return !lines.slice(from, to).some((row) => row !== line && row.cells.some((cell) => cell.endsWith(unit)));
   // A word in a column of numbers is its name. Without one, the axis counts the columns, or differs from all rows.
   if (axis.length < inNumbers.length) return true;
   if (isSubject(cells[0] ?? '') && areSamples(cells.slice(1))) return true;

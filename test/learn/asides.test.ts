@@ -24,6 +24,24 @@ describe('statistics below rows', () => {
     expect(meta(record)['Method']).toBe('HPLC-7');
   });
 
+  test('can have names in other scripts, below a marked line of units', async () => {
+    const text = [
+      '名前,厚さ,試験力',
+      '単位,mm,N',
+      'PP-1,4.02,1312.5',
+      'PP-2,4.01,1298.0',
+      '平均,4.015,1305.3',
+      '標準偏差,0.007,10.2',
+    ];
+    const record = await read(text.join('\n'));
+    expect(record.tables.map(({ name, count }) => [name, count])).toEqual([
+      ['readings', 2],
+      ['statistics', 2],
+    ]);
+    expect(columns(record)).toEqual(['名前', '厚さ [mm]', '試験力 [N]']);
+    expect(rows(record)[1]).toEqual({ 名前: 'PP-2', 厚さ: 4.01, 試験力: 1298 });
+  });
+
   test('are left out of the next file, too, whatever its number of rows', async () => {
     const { mapping } = await measured([...ROWS, ...STATISTICS].join('\n'));
     const next = await read([...ROWS, 'S4,1001.5,3.1', ...STATISTICS].join('\n'), mapping);

@@ -355,3 +355,23 @@ test('values one below the other, each with an empty cell beside it, are a table
   const record = await read(`# counts\n${Array.from({ length: 12 }, (_, n) => `${n * 3}\t\n`).join('')}`);
   expect(record.tables.map(({ count }) => count)).toEqual([12]);
 });
+
+describe('lines with tabs and the same number of cells', () => {
+  const line = (n: number): string =>
+    `Paint ${n}\tSCI\t2016/02/22 11:02:0${n}\tMAV(8mm) UV100%\t${71.1 - n}\t${4.1 + n}\t${17.9 + n}`;
+
+  test('have a header of words and numbers with one unit', async () => {
+    const record = await read(
+      ['Data Name\tGroup\tDate & Time\tCondition\t400nm\t420nm\t440nm', ...[1, 2, 3, 4].map(line)].join('\n'),
+    );
+    expect(columns(record)).toEqual(['Data Name', 'Group', 'Date & Time', 'Condition', '400nm', '420nm', '440nm']);
+    expect(rows(record)[0]).toMatchObject({ 'Data Name': 'Paint 1', '400nm': 70.1, '440nm': 18.9 });
+  });
+
+  test('are never split at blanks, which shift the cells', async () => {
+    const { mapping } = await learnt([line(7), ...[1, 2, 3, 4].map(line)].join('\n')).catch(() => ({
+      mapping: undefined,
+    }));
+    expect(mapping?.delimiter ?? 'tab').toBe('tab');
+  });
+});
