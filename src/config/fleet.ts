@@ -36,7 +36,7 @@ export const fleetSchema = z
       ca: text('the path of a file')
         .optional()
         .describe(
-          'A PEM file with the certificate of the authority that signed the certificate of the database server.',
+          'A PEM file with the certificate of the authority that signed the certificate of the database server. A server on this machine is verified only if `journal` ends in ?sslmode=verify-full.',
         ),
     },
     { error: mapError('fleet: { name: pc-12, password: { file: /etc/labfeed/db-password } }') },
@@ -53,15 +53,23 @@ export function refusePostgres(url: string): string | undefined {
   if (password !== '') return `a password in the URL is not allowed${ARROW}write fleet: { password: { file: PATH } }`;
   const unknown = [...searchParams.keys()].find((key) => key !== 'host' && key !== 'sslmode');
   if (unknown !== undefined) return `unknown parameter ${unknown}${ARROW}host and sslmode are known`;
-  const mode = searchParams.get('sslmode');
-  if (mode === null || mode === 'verify-full' || (mode === 'disable' && isHere(url))) return undefined;
-  return `sslmode=${mode} is not allowed${ARROW}remove it: the certificate of another machine is always verified`;
+  const socket = searchParams.get('host');
+  if (socket !== null && !socket.startsWith('/'))
+    return `host=${socket} is not the folder of a socket${ARROW}write another machine before the path: postgres://labfeed@db.example.org/labfeed`;
+  return refuseMode(searchParams.get('sslmode'), url, socket !== null);
+}
+
+function refuseMode(mode: string | null, url: string, isSocket: boolean): string | undefined {
+  if (mode === null || (mode === 'disable' && isHere(url))) return undefined;
+  if (mode !== 'verify-full')
+    return `sslmode=${mode} is not allowed${ARROW}remove it: the certificate of another machine is always verified`;
+  return isSocket ? `sslmode=${mode} is not possible for a socket${ARROW}remove it` : undefined;
 }
 
 /** On this machine, by loopback or a socket: nobody else sees the connection. */
 function isHere(url: string): boolean {
   const { hostname: host, searchParams } = new URL(url);
-  return (searchParams.get('host')?.startsWith('/') ?? false) || isLoopback({ host: host.replace(/^\[|\]$/g, '') });
+  return searchParams.has('host') || isLoopback({ host: host.replace(/^\[|\]$/g, '') });
 }
 
 /** A member of a fleet. */
@@ -92,7 +100,7 @@ export const resolveFleet = (
     password: passwordFrom && (() => readSecret('password', passwordFrom, where, process.env)),
     passwordFrom,
     ca: ca === undefined ? undefined : resolve(folder, ca),
-    isEncrypted: !isHere(url),
+    isEncrypted: !isHere(url) || new URL(url).searchParams.get('sslmode') === 'verify-full',
   };
 };
 

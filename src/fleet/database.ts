@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import pg from 'pg';
 import type { FleetConfig } from '../config/fleet.js';
-import { explain, LabfeedError } from '../errors.js';
+import { explain, LabfeedError, splitHint } from '../errors.js';
 
 /** The connection to PostgreSQL. One pool per process; every call is a statement or a transaction of its own. */
 export class Postgres {
@@ -130,13 +130,27 @@ function optionsOf(
     // Without one, `pg` looks for it in .pgpass. Read at each connection, so that it can be replaced.
     ...(password && { password: () => readPassword(password, conceal) }),
     // Public authorities, or only the given one; the name in the certificate must be that of the host.
-    ssl: isEncrypted && (ca === undefined ? true : { ca: readFileSync(ca, 'utf8') }),
+    ssl: isEncrypted && (ca === undefined ? true : { ca: readAuthority(ca) }),
     application_name: 'labfeed',
     connectionTimeoutMillis: 5000,
     query_timeout: QUERY_MS,
     keepAlive: true,
     types: { getTypeParser: parserOf as typeof pg.types.getTypeParser },
   };
+}
+
+function readAuthority(path: string): string {
+  try {
+    const pem = readFileSync(path, 'utf8');
+    // TLS ignores a file without any, and then refuses every server.
+    if (pem.includes('-----BEGIN CERTIFICATE-----')) return pem;
+  } catch (error) {
+    throw new LabfeedError(`cannot read the certificate in \`fleet.ca\`: ${explain(error)}`, {
+      hint: 'check the path, and that the user of the service can read the file',
+      cause: error,
+    });
+  }
+  throw new LabfeedError(`${path} has no certificate`, { hint: 'name a PEM file in `fleet.ca`' });
 }
 
 function readPassword(read: () => string, conceal: (secret: string) => void): string {
@@ -177,23 +191,35 @@ export function isAway(error: unknown): boolean {
 /** What a person can do about a database that refuses the connection. */
 export function adviseConnection(error: unknown): string | undefined {
   const code = codeOf(error);
+  // "pg_hba.conf rejects connection … no encryption"
+  if (code === '28000' && error instanceof Error && error.message.includes('no encryption'))
+    return 'let the server accept connections without TLS, or add ?sslmode=verify-full to `journal`';
   if (code.startsWith('28')) return 'check the user in `journal` and the password in `fleet.password`';
   if (code === '3D000') return 'create the database: createdb labfeed';
   if (code === '42501') return 'let the user create the schema: GRANT CREATE ON DATABASE labfeed TO labfeed';
+  if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') return 'write a host name of the certificate in `journal`';
+  if (code === 'CERT_HAS_EXPIRED') return 'renew the certificate of the database server';
+  if (error instanceof Error && error.message.includes('does not support SSL'))
+    return 'give the database server a certificate, and set `ssl = on` there';
   if (/CERT|SELF_SIGNED|UNABLE_TO|ERR_TLS/.test(code)) return 'name the authority of the certificate in `fleet.ca`';
   return undefined;
 }
 
 /** Why the database cannot be used, and what to do; undefined if it can. */
 export async function tryDatabase(config: FleetConfig) {
-  const postgres = new Postgres(config, () => undefined);
+  let postgres: Postgres | undefined;
   try {
+    postgres = new Postgres(config, () => undefined);
     await postgres.rows('SELECT 1');
     return undefined;
   } catch (error) {
-    const hint = adviseConnection(error) ?? 'check the address in `journal`, and that the server accepts connections';
-    return { text: `cannot use the database of the fleet: ${explain(error)}`, hint };
+    const { what, hint } = splitHint(explain(error));
+    const advice = hint ?? adviseConnection(error);
+    return {
+      text: `cannot use the database of the fleet: ${what}`,
+      hint: advice ?? 'check the address in `journal`, and that the server accepts connections',
+    };
   } finally {
-    await postgres.close();
+    await postgres?.close();
   }
 }

@@ -42,6 +42,23 @@ test('the certificate of another machine is always verified', () => {
   expect(at('postgres://labfeed@127.0.0.1/labfeed?sslmode=disable').messages).toEqual([]);
   expect(at('postgres://labfeed@127.0.0.1/labfeed').settings.fleet?.isEncrypted).toBe(false);
   expect(at('postgres://labfeed@localhost/labfeed?host=/run/postgresql').settings.fleet?.isEncrypted).toBe(false);
+  for (const mode of ['allow', 'prefer', 'require', 'verify-ca', ''])
+    for (const host of ['db.example.org', '127.0.0.1'])
+      expect(at(`postgres://labfeed@${host}/labfeed?sslmode=${mode}`).messages.join()).toContain('is not allowed');
+});
+
+test('a server on this machine is verified, too, if the URL says so', () => {
+  const at = (url: string) => load(`${NOTEBOOK}journal: ${url}\n`);
+  const { messages, settings } = at('postgres://labfeed@localhost/labfeed?sslmode=verify-full');
+  expect(messages).toEqual([]);
+  expect(settings.fleet?.isEncrypted).toBe(true);
+  const socket = 'postgres://labfeed@localhost/labfeed?host=/run/postgresql&sslmode=verify-full';
+  expect(at(socket).messages.join()).toContain('is not possible for a socket');
+});
+
+test('another machine behind the name of this one is refused', () => {
+  const { messages } = load(`${NOTEBOOK}journal: postgres://labfeed@localhost/labfeed?host=db.example.org\n`);
+  expect(messages.join()).toContain('is not the folder of a socket');
 });
 
 test('role and fleet without a database are mistakes', () => {

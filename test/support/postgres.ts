@@ -1,12 +1,22 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { appendFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import type { FleetConfig, Role } from '../../src/config/fleet.js';
 import { Postgres } from '../../src/fleet/database.js';
+import { until } from './until.js';
 
 const INSTALLED = '/usr/lib/postgresql';
 
@@ -41,6 +51,8 @@ export interface Cluster {
   start(): Promise<void>;
   /** Ends it as a crash of the server would. */
   kill(): Promise<void>;
+  /** From now on it accepts TLS with this certificate. Role `pc` needs TLS and this password, by scram-sha-256. */
+  requireTls(certificate: { readonly key: Buffer; readonly cert: Buffer }, password: string): Promise<void>;
   /** A replica that has everything before a commit is confirmed. */
   addReplica(): Promise<Replica>;
   remove(): Promise<void>;
@@ -141,6 +153,19 @@ export async function startCluster(): Promise<Cluster> {
       const [program, options] = runs('psql', '--quiet', '--single-transaction', '-v', 'ON_ERROR_STOP=1', url);
       const input = `SET client_min_messages = warning;\nDROP SCHEMA labfeed CASCADE;\n${dump}`;
       execFileSync(program, options, { cwd: folder, input, stdio: ['pipe', 'ignore', 'inherit'] });
+    },
+    async requireTls({ key, cert }, password) {
+      const hba = join(data, 'pg_hba.conf');
+      writeFileSync(join(data, 'server.key'), key, { mode: 0o600 });
+      writeFileSync(join(data, 'server.crt'), cert);
+      const rules = 'hostssl all pc all scram-sha-256\nhost all pc all reject\n';
+      writeFileSync(hba, rules + readFileSync(hba, 'utf8'));
+      if (asUser.length > 0) execFileSync('chown', ['-R', 'postgres:postgres', data]);
+      await query(`CREATE ROLE pc LOGIN PASSWORD '${password}'`);
+      await query('ALTER SYSTEM SET ssl = on');
+      await query('SELECT pg_reload_conf()');
+      const isOn = async () => JSON.stringify(await query('SHOW ssl')).includes('on');
+      await until('the server has its certificate', isOn, 20_000);
     },
     async addReplica() {
       const copy = join(folder, 'replica');

@@ -12,8 +12,7 @@ export const HAS_OPENSSL = spawnSync('openssl', ['version']).status === 0;
 if (!HAS_OPENSSL) console.warn('skipping the tests of TLS: there is no openssl');
 
 /** A certificate authority, made by openssl. */
-export function makeAuthority(name = 'Lab authority') {
-  const folder = tempFolder();
+export function makeAuthority(name = 'Lab authority', folder = tempFolder()) {
   const path = (file: string): string => join(folder, file);
   const openssl = (...args: string[]) => execFileSync('openssl', args, { cwd: folder, stdio: 'ignore' });
   const newKey = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];

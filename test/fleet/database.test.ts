@@ -1,0 +1,138 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Command } from 'commander';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { addCheck } from '../../src/check/check.js';
+import { loadConfig } from '../../src/config/load.js';
+import { Postgres, tryDatabase } from '../../src/fleet/database.js';
+import { createLog } from '../../src/log.js';
+import { type Cluster, noPostgres, startCluster } from '../support/postgres.js';
+import { tempFolder } from '../support/temp-folder.js';
+import { HAS_OPENSSL, makeAuthority } from '../support/tls.js';
+
+const PASSWORD = 'correct-horse-7';
+
+describe.skipIf(noPostgres || !HAS_OPENSSL)('a database with a certificate of a private authority', () => {
+  let cluster: Cluster;
+  let database = '';
+  let authority: ReturnType<typeof makeAuthority>;
+  let folder = '';
+  beforeAll(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'labfeed-authority-'));
+    authority = makeAuthority('Lab', folder);
+    cluster = await startCluster();
+    database = new URL(await cluster.createDatabase()).pathname;
+    await cluster.requireTls(authority.sign('DNS:localhost'), PASSWORD);
+  }, 60_000);
+  afterAll(async () => {
+    rmSync(folder, { recursive: true });
+    await cluster.remove();
+  }, 60_000);
+
+  /** The configuration of a watcher. */
+  function site({ host = 'localhost', ca = authority.pem, password = PASSWORD, mode = '?sslmode=verify-full' } = {}) {
+    const folder = tempFolder();
+    const file = join(folder, 'labfeed.yaml');
+    writeFileSync(join(folder, 'ca.pem'), ca);
+    writeFileSync(join(folder, 'password'), `${password}\n`, { mode: 0o600 });
+    writeFileSync(
+      file,
+      `journal: postgres://pc@${host}:${cluster.port}${database}${mode}
+role: watch
+fleet: { name: pc1, state: state, ca: ca.pem, password: { file: password } }
+status: false
+instruments: { balance: { watch: ${folder} } }
+`,
+    );
+    const { fleet } = loadConfig(file).settings;
+    if (!fleet) throw new Error('the configuration has no fleet');
+    return { file, folder, fleet };
+  }
+
+  test('the right authority, name and password are accepted, and the connection is encrypted', async () => {
+    const postgres = new Postgres(site().fleet, () => undefined);
+    onTestFinished(() => postgres.close());
+    expect(
+      await postgres.row(
+        'SELECT ssl, usename FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE pid = pg_backend_pid()',
+      ),
+    ).toEqual({ ssl: true, usename: 'pc' });
+  });
+
+  test.each([
+    [
+      'another authority',
+      () => ({ ca: makeAuthority('Other').pem }),
+      /certificate/,
+      'name the authority of the certificate in `fleet.ca`',
+    ],
+    [
+      'another host name',
+      () => ({ host: '127.0.0.1' }),
+      /altnames/,
+      'write a host name of the certificate in `journal`',
+    ],
+    ['a file without a certificate', () => ({ ca: 'nothing' }), /has no certificate/, 'name a PEM file in `fleet.ca`'],
+    [
+      'another password',
+      () => ({ password: 'wrong-horse-8' }),
+      /password authentication failed/,
+      'check the user in `journal` and the password in `fleet.password`',
+    ],
+    ['a connection without TLS', () => ({ mode: '' }), /no encryption|rejects connection/, 'add ?sslmode=verify-full'],
+  ])('%s is refused, with what to do', async (_, options, text, hint) => {
+    const problem = await tryDatabase(site(options()).fleet);
+    expect(problem?.text).toMatch(text);
+    expect(problem?.hint).toContain(hint);
+  });
+
+  test('check says that the database answers, or why it does not', async () => {
+    const check = async (file: string): Promise<string> => {
+      const lines: string[] = [];
+      vi.spyOn(console, 'log').mockImplementation((line: string) => void lines.push(line));
+      const command = new Command();
+      addCheck(command);
+      await command.parseAsync(['--config', file], { from: 'user' });
+      const code = process.exitCode;
+      process.exitCode = undefined;
+      return `${lines.join('\n')}\nexit ${code}`;
+    };
+    expect(await check(site().file)).toMatch(/the database of the fleet answers[\s\S]*exit undefined$/);
+    const refused = await check(site({ ca: makeAuthority('Other').pem }).file);
+    expect(refused).toMatch(/cannot use the database of the fleet: .*certificate[\s\S]*exit 1$/);
+    expect(refused).toContain('name the authority of the certificate in `fleet.ca`');
+  });
+
+  test('the password is in no error and in no log', async () => {
+    const lines: string[] = [];
+    const { log, conceal } = createLog({
+      level: 'trace',
+      destination: { write: (line: string) => void lines.push(line) },
+    });
+    for (const password of [PASSWORD, 'wrong-horse-8']) {
+      const postgres = new Postgres(site({ password }).fleet, conceal);
+      const error = await postgres.rows('SELECT no_such_column').catch((reason: unknown) => reason);
+      log.error({ err: error, config: postgres, password }, `cannot connect with ${password}`);
+      expect(error).toBeInstanceOf(Error);
+      expect(JSON.stringify([error, String(error), (error as Error).stack, postgres.trouble])).not.toContain(password);
+      await postgres.close();
+    }
+    expect(lines).toHaveLength(2);
+    expect(lines.join()).not.toMatch(/horse/);
+  });
+});
+
+test('an authority that cannot be read is a problem that check shows', async () => {
+  const folder = tempFolder();
+  const file = join(folder, 'labfeed.yaml');
+  writeFileSync(
+    file,
+    'journal: postgres://pc@db.example.org/labfeed\nrole: watch\nfleet: { ca: missing.pem }\ninstruments: { balance: { watch: data } }\n',
+  );
+  const { fleet } = loadConfig(file).settings;
+  expect(fleet && (await tryDatabase(fleet))).toMatchObject({
+    text: expect.stringContaining('cannot read the certificate in `fleet.ca`'),
+    hint: expect.stringContaining('check the path'),
+  });
+});
