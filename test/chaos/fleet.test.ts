@@ -107,6 +107,8 @@ async function survive(dialect: Dialect): Promise<void> {
     lab.drop();
     await settle(lab, dialect);
     await verify(asLab(lab, dialect));
+    // One that was started a moment ago cannot stop cleanly yet.
+    await Promise.all(pcs.map((pc) => pc.start().logged('ready', 60_000)));
     await Promise.all(pcs.map((pc) => pc.stop()));
   } catch (error) {
     const entries = site.notebook.control
