@@ -175,7 +175,7 @@ export async function joinFleet(deps: FleetDeps) {
     database: () => (isDeliverer ? postgres.trouble : undefined),
     isReporter: (notice) => isReporter(postgres, membership.member, notice),
   };
-  /** Every deliverer knows of a halt, whoever leads. */
+  /** Every deliverer knows of a halt, also one that does not lead. */
   function server(url: string): ReturnType<Leader['server']> {
     if (leader) return leader.server(url);
     const known = own.server(url);

@@ -6,7 +6,7 @@ import type { JournalFacts, Row, WholeRun } from './forwards.js';
  * what becomes of the files stay with the machine that has them.
  */
 
-/** Tables whose rows belong to one run, and the column that numbers rows in each journal anew. */
+/** Tables whose rows belong to one run, and the column that each journal numbers itself. */
 const TABLES: Readonly<Record<string, string | undefined>> = {
   drafts: undefined,
   comments: undefined,

@@ -12,7 +12,7 @@ const OTHER_PORTS = fileURLToPath(new URL('../support/other-ports.mjs', import.m
 
 /** The way of one member to a server, which can be cut. */
 export interface Link {
-  /** `drop`: nothing passes, and nobody is told. `reset`: connections end, and new ones do too. */
+  /** `drop`: nothing passes, and neither end notices. `reset`: connections end, and new ones do too. */
   cut(how: 'drop' | 'reset'): void;
   /** What was held back passes now. */
   heal(): void;

@@ -59,7 +59,7 @@ describe.skipIf(noPostgres)('a machine that joins with runs', () => {
     expect(fleet.failures()).toEqual([]);
   });
 
-  test('is told of runs that another one has filed as other experiments, and shares the others', async () => {
+  test('learns which runs another one has filed as other experiments, and shares the others', async () => {
     const fleet = await newFleet();
     const [one, two] = [memoryJournal(systemClock), memoryJournal(systemClock)];
     for (const [n, content] of ['a', 'b', 'c'].entries()) await file(one, content, n + 1);
