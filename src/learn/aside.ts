@@ -11,6 +11,8 @@ export interface Aside {
   readonly lines: readonly Line[];
   /** A line above them that has no values, such as `Statistics`. */
   readonly heading?: Line | undefined;
+  /** Where the word is that marks them; otherwise it is the first. */
+  readonly column?: number | undefined;
 }
 
 /** The first cell as a whole: `Std 1` and `Max Muster` are samples. */
@@ -54,6 +56,23 @@ export function findStatistics(
   return { asides: asides.filter((aside) => aside.lines.length > 0), ...(heading && { heading }) };
 }
 
+/** Columns that say which reading a row is. */
+const READING =
+  /^(?:wells?|samples?|replicates?|runs?|measurements?|injections?|probe|messung)(?: (?:id|name|no\.?))?$/i;
+/** In a list of samples, these are also standards and names. */
+const AMBIGUOUS = /^(?:std|s\.?d|min|max|media|range|cv)\b/i;
+
+/** Some rows have `Average` where the others have a well or the number of a replicate. */
+export function findStatisticsIn(rows: readonly Line[], names: Line): Aside | undefined {
+  const isMarked = (line: Line, n: number) =>
+    STATISTIC.test(line.cells[n] ?? '') && !AMBIGUOUS.test(line.cells[n] ?? '');
+  const column = names.cells.findIndex(
+    (name, n) => n > 0 && READING.test(name) && rows.some((row) => isMarked(row, n)),
+  );
+  const lines = rows.filter((row) => isMarked(row, column));
+  return lines.length > 0 && lines.length * 2 <= rows.length ? { name: 'statistics', lines, column } : undefined;
+}
+
 /** Leaves these lines out of a table, and makes tables of the same columns for them. */
 export function setAside(
   table: TableMapping,
@@ -61,10 +80,10 @@ export function setAside(
   header: readonly string[],
 ): { table: TableMapping; others: { name: string; table: TableMapping }[] } {
   if (asides.length === 0) return { table, others: [] };
-  const isDelimited = header.some((names) => /[\t,;|]/.test(names));
+  const sign = ['\t', ';', ',', '|'].find((each) => header.some((names) => names.includes(each)));
   const { units, skip, ...rest } = table;
   const keep = [skip ?? []].flat();
-  const left = asides.map(({ lines, heading }) => startsWith([...lines, ...(heading ? [heading] : [])], isDelimited));
+  const left = asides.map((aside) => startsWith(aside, aside.heading ? [aside.heading] : [], sign));
   // Names that take several lines, or none, cannot be distinguished from the lines to leave out.
   const canRepeat = header.length === 1 && table.headerRows === undefined && table.header !== 'none';
   const ownUnits = (name: Aside['name']): TableMapping => {
@@ -74,15 +93,15 @@ export function setAside(
   };
   return {
     table: { ...table, skip: one([...keep, ...left.map((pattern) => `/^${pattern}/`)]) },
-    others: asides.flatMap(({ name, lines }) =>
+    others: asides.flatMap((aside) =>
       canRepeat
         ? [
             {
-              name,
+              name: aside.name,
               table: {
                 ...rest,
-                ...ownUnits(name),
-                skip: `/^(?!${startsWith(lines, isDelimited)}|${escapeRegex(startOf(header[0] ?? ''))})/`,
+                ...ownUnits(aside.name),
+                skip: `/^(?!${startsWith(aside, [], sign)}|${escapeRegex(startOf(header[0] ?? ''))})/`,
               },
             },
           ]
@@ -93,13 +112,15 @@ export function setAside(
 
 const one = <T>(list: readonly T[]): T | T[] => (list.length === 1 && list[0] !== undefined ? list[0] : [...list]);
 
-/** Lines whose first cell is one of these words. */
-const startsWith = (lines: readonly Line[], isDelimited: boolean): string => {
-  const words = lines
+/** Lines whose first cell, or that in the column of the aside, is one of these words. */
+const startsWith = ({ lines, column }: Aside, further: readonly Line[], sign: string | undefined): string => {
+  const wordOf = (line: Line) => (column === undefined ? firstCell(line) : (line.cells[column] ?? ''));
+  const words = [...lines, ...further]
     .filter((line) => !isBlank(line))
-    .map((line) => escapeRegex(firstCell(line).replace(/^["'\s]+/, '')));
-  const end = isDelimited ? '\\s*(?:["\\t,;|]|$)' : '(?:\\W|$)';
-  return `["'\\s]*(?:${[...new Set(words)].join('|')})${end}`;
+    .map((line) => escapeRegex(wordOf(line).replace(/^["'\s]+/, '')));
+  const end = sign === undefined ? '(?:\\W|$)' : '\\s*(?:["\\t,;|]|$)';
+  const before = column === undefined ? '' : `(?:(?:"[^"]*"|[^"${sign}]*)[${sign}]){${column}}`;
+  return `${before}["'\\s]*(?:${[...new Set(words)].join('|')})${end}`;
 };
 
 const startOf = (text: string): string => text.trimEnd().slice(0, 40);

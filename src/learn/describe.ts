@@ -5,7 +5,7 @@ import { bareUnit, isUnit } from '../parse/values/unit.js';
 import { escapeRegex } from '../text.js';
 import { type AnchoredFile, anchorOf, generalise, isKeyword, lineAbove, shapeOf, startsOf } from './anchors.js';
 import { type Aside, setAside } from './aside.js';
-import { kindsOf, mergeKinds } from './kinds.js';
+import { isQuantity, kindsOf, mergeKinds } from './kinds.js';
 import type { FoundPlate, FoundRows, FoundTable } from './layout.js';
 
 /** How the tables that were found in a file are written in a mapping. */
@@ -65,7 +65,8 @@ function withAsides(group: Group, table: TableMapping, { raw }: DescribedFile): 
 const joinAsides = (asides: readonly Aside[]): Aside[] =>
   [...new Set(asides.map(({ name }) => name))].map((name) => {
     const parts = asides.filter((aside) => aside.name === name);
-    return { name, lines: parts.flatMap(({ lines }) => lines), heading: parts.find(({ heading }) => heading)?.heading };
+    const heading = parts.find((part) => part.heading)?.heading;
+    return { name, lines: parts.flatMap(({ lines }) => lines), heading, column: parts[0]?.column };
   });
 
 const isPlates = (group: Group): group is Group<FoundPlate> => group.parts[0]?.kind === 'plate';
@@ -230,8 +231,14 @@ function unitColumns({ header, body }: FoundRows, lines: readonly Line[]): Table
     const units = rows.map(({ cells }) => bareUnit(cells[n])).filter((unit) => unit !== undefined);
     return body.kinds[n - 1] === 'number' && units.length > 0 && units.every(isUnit);
   };
-  const columns = [...new Set(names.cells.filter((name) => /(?:^|[ _.])(?:units?|einheit)$/i.test(name)))].filter(
-    (name) => names.cells.every((cell, n) => cell !== name || hasUnits(n)),
+  const isUnits = (name: string | undefined) => /(?:^|[ _.])(?:units?|einheit)$/i.test(name ?? '');
+  // The only unit, before several columns of numbers, can be theirs.
+  const isLeft = (n: number) =>
+    names.cells.filter(isUnits).length > 1 ||
+    body.kinds.slice(n + 1).filter((kind) => kind === 'number').length < 2 ||
+    isQuantity(names.cells[n - 1] ?? '');
+  const columns = [...new Set(names.cells.filter(isUnits))].filter((name) =>
+    names.cells.every((cell, n) => cell !== name || (hasUnits(n) && isLeft(n))),
   );
   const [column, ...further] = columns;
   return column === undefined ? {} : { units: { column: further.length === 0 ? column : columns } };

@@ -411,9 +411,14 @@ function pairsBeside({ cells }: Line): FinderMapping | undefined {
   // Other words are a list of values. After a word, one of them would be a name without a value.
   const areValues = values.every(hasDigit) || (areLong && values.some(hasDigit) && !values.every(isUnitLike));
   if (!areNames || !areValues || (start === 1 && values.length < 2)) return undefined;
-  if (start === 0) return { separator: 'cell' };
-  const prefix = cleanName(filled[0] ?? '');
-  return { cells: Object.fromEntries(names.map((name, n) => [`${prefix} ${cleanName(name)}`, 2 * n + 3])) };
+  // A unit belongs to the value before it, so it is no name. A capital letter can be an element.
+  const isName = (name: string, n: number) => n === 0 || !isUnit(name) || /^[A-Z]$/.test(name);
+  if (start === 0 && names.every(isName)) return { separator: 'cell' };
+  const prefix = start === 0 ? '' : cleanName(filled[0] ?? '');
+  const places = names.flatMap((name, n) =>
+    isName(name, n) ? [[`${prefix} ${cleanName(name)}`.trim(), start + 2 * n + 2] as const] : [],
+  );
+  return { cells: Object.fromEntries(places) };
 }
 
 /** Which cell holds the value, if a type precedes it or a unit follows it. Cells are not joined unless they are text. */
@@ -424,6 +429,8 @@ function describePieces(lines: readonly Line[]): Pick<FinderMapping, 'value' | '
   const units = long.filter(({ cells }) => isUnit(bareUnit(cells[2]) ?? '')).length;
   const areUnits = long.every((line) => filled(line) === 3 && isUnitLike(line.cells[2] ?? ''));
   if (areUnits && units * 2 > long.length) return { value: 2, unit: 3 };
+  const type = [1, 2, 3].find((n) => long.every(({ cells }) => TYPE.test(cells[n] ?? '')));
+  if (type !== undefined) return { value: type + 2 };
   // A table stands beside the facts.
   if (long.every(({ cells }) => cells[2] === '')) return { value: 2 };
   const types = new Set(long.map(({ cells }) => cells[1]));
@@ -431,6 +438,9 @@ function describePieces(lines: readonly Line[]): Pick<FinderMapping, 'value' | '
   const isMost = long.length > 1 && long.length * 3 >= lines.length;
   return areTypes && isMost && types.size * 2 <= long.length ? { value: 3 } : { value: 'each' };
 }
+
+/** The type of a value, which stands before it. */
+const TYPE = /^(?:u?int(?:eger)?\d*|double|float\d*|real|long|bool(?:ean)?|str(?:ing)?|text|datetime|date)$/i;
 
 /** A text with commas: a blank follows each of them. */
 const isRunningText = ({ text, cells: [, ...values] }: Line): boolean => {

@@ -176,9 +176,11 @@ function addFact(name: string, path: string, outline: Outline, isDated: boolean)
   outline.factCount += 1;
 }
 
-/** An attribute is named with its element: `Sample name`. */
+/** An attribute is named with its element: `Sample name`. So is a unit in a list of units: it is not the value of the name. */
 const factName = (name: string, { parent }: Node): string =>
-  name.startsWith('@') && parent ? `${cleanName(parent.name)} ${cleanName(name)}`.trim() : cleanName(name);
+  parent && (name.startsWith('@') || /^units?$/i.test(parent.name))
+    ? `${cleanName(parent.name)} ${cleanName(name)}`.trim()
+    : cleanName(name);
 
 const cleanName = (name: string): string => name.replace(/^@/, '').trim();
 

@@ -179,6 +179,9 @@ function namesAbove(lines: readonly Line[], body: Body, top: number): number[] {
     const isNearest = found.length === 0;
     if (!isNames(line, width, isNearest ? 0.5 : 0.75) && !(isNearest && isNames(line, 0, 0) && areUnits(line))) break;
     if (found.length > 0 && hasFacts(line)) break;
+    // Fewer names without a gap: any of the columns could be the one that has none.
+    if (!isBelowNames && !line.cells.includes('') && line.cells.length < (lines[found[0] ?? 0]?.cells.length ?? 0))
+      break;
     // Lines of two cells above a header are facts.
     if (found.length > 0 && width < 3 && !isUnitRow(lines[found[0] ?? 0])) break;
     found.push(index);
@@ -192,8 +195,11 @@ function isNames(line: Line | undefined, width: number, share: number): boolean 
   // A colon separates a name from a value, unless it is behind all names.
   const colons = filled.filter((cell) => cell.endsWith(':')).length;
   if (colons > 0 && colons < filled.length) return false;
-  return filled.length >= Math.max(2, share * width) && filled.every(isWord);
+  return filled.length >= Math.max(2, share * width) && filled.every((cell) => isWord(cell) && !VALUE.test(cell));
 }
+
+/** A path or a time of day: the line is a fact above rows that look like a table. */
+const VALUE = /^[A-Za-z]:\\|^\\\\\w|\d:\d\d:\d\d/;
 
 /** A line of facts above the names: `Sample: X1`, `Operator: Ada`. */
 const hasFacts = (line: Line): boolean => {

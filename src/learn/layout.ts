@@ -2,7 +2,7 @@ import type { SplitWord } from '../config/grammar.js';
 import type { ParseMapping } from '../config/vocabulary.js';
 import { isBlank, type Line, type TimeSlice } from '../parse/lines.js';
 import { unitInName } from '../parse/values/unit.js';
-import { type Aside, findStatistics } from './aside.js';
+import { type Aside, findStatistics, findStatisticsIn } from './aside.js';
 import { type FoundBeside, findBeside } from './beside.js';
 import { findNamedLists, findPlates, findTransposed, type PlateRange } from './grids.js';
 import {
@@ -162,7 +162,7 @@ async function search(lines: readonly Line[], region: Range, state: Search): Pro
   const from = header.rows === 0 ? body.from : header.from;
   const rowsAndNames = withSureNames({ kind: 'rows', from, to: body.to, body, header }, lines, state.isDelimited);
   const isFound = isTable(lines, body, header, region) && !(rowsAndNames.isNameless && countRows(lines, body) < 3);
-  const table = isFound ? withAsides(rowsAndNames, lines, region.to) : undefined;
+  const table = isFound ? withAsides(rowsAndNames, lines, region.to, state.isDelimited) : undefined;
   if (table) found.push(table);
   else if (isHeadless(lines, body, header, region)) headless.push(...lines.slice(from, from + 1));
   // Lines of a name and a value are facts, which may also have a unit and limits.
@@ -205,7 +205,7 @@ export const withoutNames = (table: FoundRows): FoundRows => ({
 });
 
 /** Statistics are rows, or follow below them. */
-function withAsides(table: FoundRows, lines: readonly Line[], end: number): FoundRows {
+function withAsides(table: FoundRows, lines: readonly Line[], end: number, isDelimited: boolean): FoundRows {
   const { body, header } = table;
   const hasUnits = header.units === 'slash' || header.names.some(({ cells }) => cells.some((name) => unitInName(name)));
   let last = table.to;
@@ -219,10 +219,14 @@ function withAsides(table: FoundRows, lines: readonly Line[], end: number): Foun
   const { asides: statistics } = findStatistics(lines.slice(body.from, last), hasUnits);
   const found = new Set(statistics.flatMap((aside) => aside.lines));
   const rows = lines.slice(body.from, table.to).filter((line) => !found.has(line));
+  const [names, ...others] = header.names;
+  const marked =
+    isDelimited && names && others.length === 0 ? findStatisticsIn(lines.slice(body.from, body.to), names) : undefined;
   const asides: Aside[] = [
     ...(header.properties.length > 0 ? [{ name: 'properties' as const, lines: header.properties }] : []),
     // A table that starts with statistics has nothing else.
     ...(rows.length > 1 && rows[0] === lines[body.from] ? statistics : []),
+    ...(marked && statistics.length === 0 ? [marked] : []),
   ];
   return asides.length === 0 ? table : { ...table, to: Math.max(table.to, last), asides };
 }

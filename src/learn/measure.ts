@@ -287,8 +287,28 @@ function findNoValues(lines: readonly Line[], found: readonly FoundTable[]): str
       .filter((line) => kindsOf(line).includes('any'))
       .flatMap(({ cells }) => cells.filter((cell, n) => isNumeric(n) && isNoValue(cell)));
   });
-  return [...new Set(words)];
+  return [...new Set([...words, ...findSentinels(lines, found)])];
 }
+
+/** `-9999.00` among numbers that are all much greater, or in a column that has nothing else. */
+function findSentinels(lines: readonly Line[], found: readonly FoundTable[]): string[] {
+  const least = new Map<string, number>();
+  for (const table of found) {
+    if (table.kind !== 'rows') continue;
+    const rows = lines.slice(table.body.from, table.body.to);
+    for (const n of table.body.kinds.keys()) {
+      const cells = rows.map((row) => row.cells[n] ?? '');
+      const texts = new Set(cells.filter((cell) => SENTINEL.test(cell)));
+      if (texts.size === 0) continue;
+      const others = cells.filter((cell) => /\d/.test(cell) && !texts.has(cell)).map((cell) => Number.parseFloat(cell));
+      const lowest = others.reduce((a, b) => Math.min(a, b), Number.POSITIVE_INFINITY);
+      for (const text of texts) least.set(text, Math.min(least.get(text) ?? lowest, lowest));
+    }
+  }
+  return [...least].filter(([text, lowest]) => lowest > Number.parseFloat(text) / 10).map(([text]) => text);
+}
+
+const SENTINEL = /^-9{3,}(?:[.,](?:0+|9+))?$/;
 
 /** More rows would add nothing. If one does not fit, reading the file reports it. */
 const MAX_ROWS = 2000;

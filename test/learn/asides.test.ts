@@ -42,6 +42,20 @@ describe('statistics below rows', () => {
     expect(rows(record)[1]).toEqual({ 名前: 'PP-2', 厚さ: 4.01, 試験力: 1298 });
   });
 
+  test('can be marked in the column of wells or replicates, above or among the readings', async () => {
+    const text = [
+      'Run,Group,Well,Sample,Conc.',
+      ...[',ITR,Average,,871.3', 'R1,,A1,"lot 31, thawed",865.2', 'R2,,A2,Mean,868.6', 'R3,,A3,lot 32,880.1'],
+    ];
+    const { mapping } = await measured(text.join('\n'));
+    const record = await read(
+      [...text, '"R4, late",,A4,lot 33,890.2', '"R4, late",,Average,,891.0'].join('\n'),
+      mapping,
+    );
+    expect(rows(record).map((row) => row['Conc.'])).toEqual([865.2, 868.6, 880.1, 890.2]);
+    expect(rows(record, 1).map((row) => row['Conc.'])).toEqual([871.3, 891]);
+  });
+
   test('are left out of the next file, too, whatever its number of rows', async () => {
     const { mapping } = await measured([...ROWS, ...STATISTICS].join('\n'));
     const next = await read([...ROWS, 'S4,1001.5,3.1', ...STATISTICS].join('\n'), mapping);

@@ -29,7 +29,7 @@ describe('the words of a date tell whether it is that of the run, in', () => {
     [
       'English',
       'Recorded|Experiment date|LoggingStartDate',
-      'Logger time|Host time|Method date|System UpLoad Time|Template saved|Report generated|Date created|Next service due',
+      'Logger time|Host time|Method date|System UpLoad Time|Template saved|Report generated|Date created|Next service due|Sample taken on',
     ],
     [
       'German',

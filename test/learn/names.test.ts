@@ -346,3 +346,70 @@ describe('facts', () => {
     });
   });
 });
+
+describe('no value has a label or a unit as its name or value', () => {
+  test('if label and type stand before the value', async () => {
+    const text =
+      'start_mass\tStart Mass [AMU]\t\tint\t1.0\ndwell\tDwell Time [ms]\t\tint\t64\nrate\tRate\t\tdouble\t1.5\n';
+    expect(meta(await read(text + TABLE.replaceAll(',', '\t')))).toEqual({ start_mass: 1, dwell: 64, rate: 1.5 });
+  });
+
+  test('if a unit and a date follow a value', async () => {
+    const text = 'Station\tA\n\nData Header:\tTime:\t412.5\tSec\t2020-11-30 13:22:47\n';
+    const facts = meta(await read(text + TABLE.replaceAll(',', '\t')));
+    expect(facts).toMatchObject({ 'Data Header Time': 412.5 });
+    expect(Object.keys(facts).join()).not.toContain('Sec');
+  });
+
+  test('in a list of units', async () => {
+    const text = JSON.stringify({ samples: [{ Temp: 21.5 }, { Temp: 22.5 }], units: { Temp: '°C' } });
+    expect(meta(await read(text))).toEqual({ 'units Temp': '°C' });
+  });
+});
+
+describe('names of columns', () => {
+  test.each([
+    [
+      'a path',
+      'Source\tC:\\Data\\a.qmp\nExported\t03.02.2021 15:41:20\nStarted\t03.02.2021 13:02:11\nEnded\t03.02.2021 14:40:55\n',
+    ],
+    ['a time of day', 'Start\tSep 03\t2014 04:28:17 PM\n200\tPoints\t\n20\tPoints per AMU\t\n4\tNoise\t\n'],
+  ])('are not in a line with %s', async (_, text) => {
+    const record = await read(text + TABLE.replaceAll(',', '\t'));
+    const names = record.tables.flatMap((table) => table.columns.map(({ name }) => name)).join();
+    expect(names).not.toMatch(/qmp|2014|Source|Start/);
+  });
+
+  test('are not joined with fewer names above them', async () => {
+    const text = 'Title,A\nRange,100 C fs,1 V fs\nRemark,top,shunt\nDate,Time,CH1[°C],CH2[V]\n';
+    const row = (n: number) => `2023-09-21,13:40:0${n},23.${n},0.3${n}\n`;
+    expect(columns(await read(text + row(1) + row(2) + row(3))).slice(0, 4)).toEqual([
+      'Date',
+      'Time',
+      'CH1 [°C]',
+      'CH2 [V]',
+    ]);
+  });
+});
+
+describe('a unit', () => {
+  test('is not another name of a column', async () => {
+    const text = 'Number,Date,CH1,CH2,CH3,CH4,Alarm\nNO.,Time,degC,degC,N,N,A1234\n';
+    const row = (n: number) => `${n},2020-06-02 14:11:0${n},24.${n},23.${n},12.${n},13.${n},LLLL\n`;
+    const names = columns(await read(text + row(1) + row(2) + row(3)));
+    expect(names).toEqual(['Number', 'Date', 'CH1 [degC]', 'CH2 [degC]', 'CH3 [N]', 'CH4 [N]', 'Alarm']);
+  });
+
+  test('before several columns of numbers is not that of the column before it', async () => {
+    const text = 'No,Sample,Live 1,Units,Mg,Al\n1,S1,54.1,%,0.31,0.62\n2,S2,54.2,%,0.33,0.64\n3,S3,54.3,%,0.35,0.66\n';
+    expect(columns(await read(text))).toEqual(['No', 'Sample', 'Live 1', 'Units', 'Mg', 'Al']);
+  });
+});
+
+test.each([
+  ['no value among greater numbers', ['0.4', '-9999.00', '0.6'], [0.4, null, 0.6]],
+  ['a value among similar numbers', ['-9000.5', '-9999.00', '-10000.5'], [-9000.5, -9999, -10000.5]],
+])('-9999.00 is %s', async (_, cells, values) => {
+  const record = await read(`t,CO2,T\n${cells.map((cell, n) => `${n},${cell},2${n}.5`).join('\n')}\n`);
+  expect(rows(record).map(({ CO2 }) => CO2)).toEqual(values);
+});

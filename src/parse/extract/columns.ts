@@ -180,9 +180,9 @@ export function readHeader({ header, units }: Head): FileColumn[] {
   });
 }
 
-/** What the row of units is called, in its first cell. */
+/** What the row of units is called, in its first cell, and what it calls a column of numbers without a unit. */
 const UNITS_LABEL =
-  /^(?:units?|einheit(?:en)?|unit[ée]s?|unidad(?:es)?|unit[àa]|eenhe(?:id|den)|единицы|単位|单位)\s*:?$/i;
+  /^(?:n[or]\.?|units?|einheit(?:en)?|unit[ée]s?|unidad(?:es)?|unit[àa]|eenhe(?:id|den)|единицы|単位|单位)\s*:?$/i;
 
 /** A name that spans several header rows. Repetitions come from merged cells. */
 const joinRows = (header: readonly Line[], cell: number): string =>

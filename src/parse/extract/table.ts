@@ -4,7 +4,7 @@ import type { FileError } from '../../errors.js';
 import type { Column, Table, Value } from '../../model.js';
 import { plural } from '../../text.js';
 import { type Line, raiseLimit } from '../lines.js';
-import { bareUnit } from '../values/unit.js';
+import { bareUnit, isUnit } from '../values/unit.js';
 import { EMPTY, type ValueReader } from '../values/value.js';
 import {
   addCell,
@@ -379,13 +379,18 @@ function assemble(name: string, rows: Rows, facts: Facts): Table {
   return { name, columns: columns.map(({ column }) => column), rows: kept.map(toCells), count };
 }
 
-/** Only numbers have units: in a text column, brackets after the name are part of the name. */
+/**
+ * Only numbers have units: in a text column, brackets after the name are part of the name, and a word in the row of
+ * units is another name.
+ */
 function describe(column: ColumnValues, { units }: TableOptions, isCut: boolean, facts: Facts): Column {
   const { plan } = column;
   const isNumber = isNumeric(column);
   if (isNumber) refuseAmbiguous(column);
   const own = plan.column ? splitUnit(plan.column.name, units, isNumber ?? true) : undefined;
-  const unit = unitOf(facts, plan.spec) ?? plan.column?.unit ?? own?.unit ?? column.unit;
+  const below = plan.column?.unit;
+  const isName = isNumber === false && /^[\p{L}\p{N}]+$/u.test(below ?? '') && !isUnit(below ?? '');
+  const unit = unitOf(facts, plan.spec) ?? (isName ? undefined : below) ?? own?.unit ?? column.unit;
   const summary = isNumber && (isCut || column.summary) ? summaryOf(column).finish() : undefined;
   const name = plan.given ?? own?.name ?? '';
   const invented = plan.given === undefined && plan.column?.isNamed === false ? { invented: 'name' as const } : {};
