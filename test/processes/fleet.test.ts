@@ -76,8 +76,16 @@ describe.skipIf(noPostgres)('a fleet', () => {
     for (let n = 0; n < 20; n++) second.drop(`a${n}.csv`, weighing(n));
     await until('some are filed', () => countExperiments(fleet) >= 3, 30_000);
     leader.child.kill('SIGSTOP');
+    const sent = () => fleet.notebook.control.writes().filter(({ path }) => path.includes('/experiments'));
+    const old = sent()[0]?.keyId;
+    expect(old).toBeDefined();
     await standby.logged('delivering for the fleet', 40_000);
+    // The old leader is still paused, so this was its successor.
+    expect(fleet.notebook.control.writes()).toContainEqual(
+      expect.objectContaining({ method: 'DELETE', path: expect.stringMatching(`/apikeys/${old}$`), status: 204 }),
+    );
     await expectFiled(fleet, 20, 90_000);
+    expect(sent().at(-1)?.keyId).not.toBe(old);
     leader.child.kill('SIGCONT');
     await leader.logged('not delivering for the fleet any more');
     second.drop('late.csv', weighing(100));
