@@ -107,6 +107,7 @@ export const ALARM_KINDS = [
   'configuration',
   'journal',
   'spool',
+  'operation',
 ] as const;
 
 const alarmSchema = z.object({

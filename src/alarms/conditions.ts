@@ -19,6 +19,7 @@ export function examine(facts: Facts, raisedAt: RaisedAt): Finding[] {
   return [
     ...(journal === undefined ? [] : [{ kind: 'journal', text: journalText(journal) } as const]),
     ...(facts.database === undefined ? notebookFindings(notebook) : databaseFindings(facts.database)),
+    ...operationFindings(facts.setAside),
     ...overdueFindings(facts),
     ...spoolFindings(facts.spool),
     ...sourceFindings(facts),
@@ -54,6 +55,18 @@ function notebookFindings({ url, gate, answered }: Facts['notebook']): Finding[]
   const text = `the notebook is unavailable (new files are recorded and sent later): ${gate.reason}`;
   // Whether it accepts the key is unknown until it answers again.
   return [{ kind: 'outage', text, graceMs: OUTAGE_GRACE_MS }, { kind: 'auth' }];
+}
+
+/** Lines of a growing file that waited for a decision are applied within a minute after it. */
+const DECIDED_GRACE_MS = 3 * 60_000;
+
+/** The text names only the first one, so that all machines that deliver say the same. */
+function operationFindings(setAside: Facts['setAside']): Finding[] {
+  if (setAside === undefined) return [];
+  if (setAside === 'unknown') return [{ kind: 'operation' }];
+  const { member, number, reason, isGrowth } = setAside;
+  const text = `operation ${number} of ${member} cannot be applied and was set aside, so runs may be missing in the notebook: ${reason}. labfeed tries again every minute; see the table labfeed.failures, and update labfeed on the machines that deliver`;
+  return [{ kind: 'operation', text, graceMs: isGrowth ? DECIDED_GRACE_MS : 0 }];
 }
 
 function overdueFindings({ overdue, uploads }: Facts): Finding[] {
@@ -238,6 +251,15 @@ function findHeld({ live: { name }, held, asked }: InstrumentFacts): Finding[] {
 const latest = ({ path, reason }: ParkedRuns): string =>
   `the latest is ${basename(path) || '(erased)'}: ${withoutPath(reason ?? NO_REASON, path)}`;
 
+export interface SetAside {
+  /** The name of the machine. */
+  readonly member: string;
+  readonly number: number;
+  readonly reason: string;
+  /** Whether it is about a growing file. */
+  readonly isGrowth: boolean;
+}
+
 /** Everything that alarms depend on, at one moment. */
 export interface Facts extends Pick<Live, 'problems' | 'refused'> {
   readonly now: number;
@@ -249,6 +271,8 @@ export interface Facts extends Pick<Live, 'problems' | 'refused'> {
   };
   /** On a machine that delivers for a fleet: why the database cannot be reached. */
   readonly database?: string | undefined;
+  /** On a machine that delivers for a fleet: the first operation of a member that could not be applied. */
+  readonly setAside?: SetAside | 'unknown' | undefined;
   /** The run that has been on its way for the longest time, if that is too long. */
   readonly overdue: OverdueRun | undefined;
   readonly uploads: UploadSettings;

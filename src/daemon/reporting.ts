@@ -37,6 +37,8 @@ export interface FleetAlarms {
   readonly name: string;
   /** Why the database cannot be reached; undefined on a machine that only watches. */
   database(): string | undefined;
+  /** The same. */
+  setAside(): Facts['setAside'];
   /** Whether this machine sends the notice: another one may see the same. */
   isReporter(notice: Notice): Promise<boolean>;
 }
@@ -58,8 +60,8 @@ export function createReporting(deps: ReportingDeps) {
       const url = runtime()?.config.notebook.url;
       halted = url === undefined ? undefined : (await journal.outbox.server(url).facts()).halted;
       const facts = await factsOf(journal, journalProblem, live([], halted), runtime(), clock.now());
-      const database = deps.fleet?.database();
-      return { ...facts, database, page: page(), spool: { ...facts.spool, shortage: await deps.spool.shortage() } };
+      const fleet = { database: deps.fleet?.database(), setAside: deps.fleet?.setAside() };
+      return { ...facts, ...fleet, page: page(), spool: { ...facts.spool, shortage: await deps.spool.shortage() } };
     },
     ...journal.alarms,
     channels: createChannels(deps),

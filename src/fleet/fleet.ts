@@ -21,6 +21,7 @@ import { adviseConnection, isAway, Postgres } from './database.js';
 import { type Leader, type LeaderOutside, startLeading } from './leader.js';
 import { takeLease } from './lease.js';
 import { createMember, join, knownMembership, type Member, type Membership } from './member.js';
+import { firstSetAside } from './receive.js';
 import { prepareSchema } from './upgrade.js';
 import { follow, openWorkingCopy, type WorkingCopy } from './working-copy.js';
 
@@ -173,8 +174,16 @@ export async function joinFleet(deps: FleetDeps) {
   const alarms: FleetAlarms = {
     name: fleet.name,
     database: () => (isDeliverer ? postgres.trouble : undefined),
+    setAside,
     isReporter: (notice) => isReporter(postgres, membership.member, notice),
   };
+  /** Every deliverer knows of them, so that a change of the leader neither clears nor repeats the alarm. */
+  function setAside(): ReturnType<FleetAlarms['setAside']> {
+    if (!isDeliverer) return undefined;
+    if (leader) return leader.setAside();
+    // While it is loaded, it is empty.
+    return copy?.position() === undefined ? 'unknown' : firstSetAside(new Connection(copy.database));
+  }
   /** Every deliverer knows of a halt, also one that does not lead. */
   function server(url: string): ReturnType<Leader['server']> {
     if (leader) return leader.server(url);

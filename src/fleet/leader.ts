@@ -16,7 +16,7 @@ import type { Observer } from '../pipeline.js';
 import { attachFromDatabase, sweepContents } from './contents.js';
 import type { Postgres } from './database.js';
 import { LEASE_MS, type Lease, takeLease } from './lease.js';
-import { receive, retrySetAside } from './receive.js';
+import { firstSetAside, receive, retrySetAside } from './receive.js';
 import { type SessionKey, takeSessionKey } from './session-keys.js';
 import { follow, type LeadingJournal, lead, openWorkingCopy, type WorkingCopy } from './working-copy.js';
 
@@ -175,6 +175,7 @@ export function startLeading(deps: LeaderDeps) {
     hasAnswered: () => hasAnswered,
     /** For the alarms and the status of this machine, which speaks for the fleet while it leads. */
     overdue: journal.outbox.overdue,
+    setAside: () => firstSetAside(journal.store.db),
     server: journal.outbox.server,
     /** `isOver`: another member leads, so nothing can be recorded any more. */
     async stop(isOver: boolean): Promise<void> {

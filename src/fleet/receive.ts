@@ -1,4 +1,6 @@
+import type { SetAside } from '../alarms/conditions.js';
 import { explain, FileError } from '../errors.js';
+import type { Connection } from '../journal/database.js';
 import type { Operation, SentReading, SentRun } from '../journal/forwards.js';
 import { append, attach, flush, report } from '../journal/growths.js';
 import { add, move } from '../journal/handover.js';
@@ -75,6 +77,16 @@ function setAside({ member, name, number, operation }: Sent, reason: string, { s
   store.db.run`
     INSERT OR REPLACE INTO failures (member, name, number, at, reason, operation)
       VALUES (${member}, ${name}, ${number}, ${store.now()}, ${reason}, ${JSON.stringify(operation)})`;
+}
+
+/** The first one, apart from lines that wait for a person's decision about their run, which has its own alarm. */
+export function firstSetAside(db: Connection): SetAside | undefined {
+  const found = db.row<{ member: string; number: number; reason: string; isGrowth: number }>`
+    SELECT name AS member, number, reason,
+        json_extract(operation, '$.kind') IN ('append', 'flush', 'report', 'attach') AS isGrowth FROM failures
+      WHERE NOT EXISTS (SELECT 1 FROM runs WHERE parked = 'held' AND runs.reason = failures.reason)
+      ORDER BY isGrowth, at, failures.member, number LIMIT 1`;
+  return found && { ...found, isGrowth: found.isGrowth === 1 };
 }
 
 /**

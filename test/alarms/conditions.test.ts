@@ -47,6 +47,17 @@ test('without the database of its fleet, nothing is said about the notebook', ()
   ]);
 });
 
+test('an operation that was set aside is found; unknown while the copy of the fleet is loaded', () => {
+  const setAside = { member: 'pc1', number: 7, reason: 'no such column', isGrowth: false };
+  expect(found(facts({ setAside }))).toEqual([
+    expect.stringMatching(/^operation -: operation 7 of pc1 cannot be applied and was set aside.*: no such column\./),
+  ]);
+  expect(found(facts({ setAside: 'unknown' }))).toEqual(['operation unknown']);
+  expect(examine(facts({ setAside: { ...setAside, isGrowth: true } }), () => undefined)).toMatchObject([
+    { kind: 'operation', graceMs: 180_000 },
+  ]);
+});
+
 test('unmatched files are found on the third occasion', () => {
   const unmatched = { files: 9, example: '/data/x.txt' };
   const on = (occasions: number, raisedAt?: number, lastFileAt = NOW - HOUR) =>

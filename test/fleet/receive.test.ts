@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.js';
 import { join, knownMembership } from '../../src/fleet/member.js';
-import { retrySetAside } from '../../src/fleet/receive.js';
+import { firstSetAside, retrySetAside } from '../../src/fleet/receive.js';
 import type { NewGrowth } from '../../src/growth.js';
 import { type FleetState, takeState } from '../../src/journal/forwards.js';
 import type { NewRun } from '../../src/outbox.js';
@@ -47,6 +47,7 @@ describe.skipIf(noPostgres)('operations of members', () => {
     await fleet.receive();
     expect(fleet.runs().map(({ path }) => path)).toEqual(['pc1:/data/a', 'pc1:/data/c']);
     expect(fleet.failures()).toMatchObject([{ number: 2 }]);
+    expect(firstSetAside(fleet.journal.store.db)).toMatchObject({ member: 'pc1', number: 2, isGrowth: false });
     await retrySetAside(fleet.journal);
     expect(fleet.failures()).toMatchObject([{ number: 2 }]);
     fleet.journal.store.db.run`UPDATE failures SET operation = json_set(operation, '$.run.mapping', 'm')`;
@@ -124,6 +125,8 @@ describe.skipIf(noPostgres)('operations of members', () => {
     await fleet.receive();
     expect(fleet.runs()).toMatchObject([{ parked: 'held' }]);
     expect(fleet.failures()).toHaveLength(2);
+    // The held run has an alarm already.
+    expect(firstSetAside(fleet.journal.store.db)).toBeUndefined();
     await retrySetAside(fleet.journal);
     expect(fleet.failures()).toHaveLength(2);
     await fleet.journal.requests.decide({ kind: 'refile', run: 1 }, { path: '', has: 'otherBytes' });

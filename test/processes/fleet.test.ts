@@ -1,7 +1,9 @@
-import { describe, expect, test } from 'vitest';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { weighing } from '../support/daemon-process.js';
 import { countExperiments, expectFiled, makeFleet } from '../support/fleet-site.js';
-import { noPostgres } from '../support/postgres.js';
+import { connectTo, noPostgres } from '../support/postgres.js';
 import { until } from '../support/until.js';
 
 describe.skipIf(noPostgres)('a fleet', () => {
@@ -92,4 +94,34 @@ describe.skipIf(noPostgres)('a fleet', () => {
     await expectFiled(fleet, 21);
     await Promise.all([standby.stop(), leader.stop()]);
   }, 240_000);
+
+  test('an operation that cannot be applied raises one alarm for the whole fleet', async () => {
+    const fleet = await makeFleet();
+    const notices = join(fleet.folder, 'notices');
+    const script = join(fleet.folder, 'notify.sh');
+    writeFileSync(script, `#!/bin/sh\necho "$LABFEED_ALARM_STATE $LABFEED_ALARM_KIND" >> ${notices}\n`, {
+      mode: 0o755,
+    });
+    const settings = `alarms: { command: ${script} }\n`;
+    const first = fleet.member('server1', { role: 'deliver', settings }).start();
+    await first.logged('delivering for the fleet');
+    const second = fleet.member('server2', { role: 'deliver', settings }).start();
+    await second.logged('ready');
+    const postgres = connectTo(fleet.url);
+    onTestFinished(() => postgres.close());
+    const [one] = await postgres.rows<{ id: number }>("SELECT id FROM labfeed.members WHERE name = 'server2'");
+    await postgres.run('INSERT INTO labfeed.operations (member, number, operation) VALUES ($1, 1000, $2)', [
+      ...[one?.id, JSON.stringify({ kind: 'add', own: 1, run: {}, reading: {} })],
+    ]);
+    for (const daemon of [first, second]) await daemon.logged(({ alarm }) => alarm === 'operation');
+    await until('somebody is notified', () => existsSync(notices));
+    await new Promise((resolve) => setTimeout(resolve, 3000));
+    expect(readFileSync(notices, 'utf8')).toBe('raised operation\n');
+    // A change of the leader changes nothing.
+    await first.stop();
+    await second.logged('delivering for the fleet', 40_000);
+    await new Promise((resolve) => setTimeout(resolve, 3000));
+    expect(readFileSync(notices, 'utf8')).toBe('raised operation\n');
+    await second.stop();
+  }, 180_000);
 });
