@@ -186,7 +186,7 @@ export function lead({
           fenced();
           throw new FencedError('another member of the fleet delivers now', { cause: error });
         }
-        if (!isAway(error) || stopping.signal.aborted) throw error;
+        if (!isAway(error) || stopping.signal.aborted) throw notShipped(error);
         if (attempt === 0) log.warn({ reason: explain(error) }, 'the database of the fleet is away, nothing is sent');
         await clock.sleep(backoffMs(attempt, { firstMs: 100, maxMs: 2000, random }), stopping.signal);
       }
@@ -227,5 +227,11 @@ export function lead({
     },
   };
 }
+
+const notShipped = (error: unknown): LabfeedError =>
+  new LabfeedError(`cannot write to the database of the fleet: ${explain(error)}`, {
+    hint: 'check the database, then restart labfeed; it sends nothing that it cannot record',
+    cause: error,
+  });
 
 const CLOSE_MS = 3000;

@@ -146,7 +146,8 @@ function shareSyncs(sync: () => Promise<void>, ended: () => void) {
     try {
       await sync();
     } catch (error) {
-      failure = notSynced(error);
+      // In a fleet, it is not the disk that refuses.
+      failure = error instanceof LabfeedError ? error : notSynced(error);
     }
     running = undefined;
     const failed = failure;
