@@ -197,15 +197,15 @@ async function handOver(deps: MigrateDeps, membership: Membership, isLeaving = f
     progress.show(`handing over: ${plural(at ?? 0, 'run')}`);
   }
   const last = db.value<number>`SELECT seq FROM sqlite_sequence WHERE name = 'forwards'` ?? 0;
-  let isToldWho = false;
+  let isAnnounced = false;
   for (;;) {
     const row = await postgres.row<{ number: number }>('SELECT number FROM labfeed.received WHERE member = $1', [
       member,
     ]);
     if ((row?.number ?? 0) >= last) return;
     if (await leadForCommand(command, async () => undefined, !isLeaving)) continue;
-    if (!isToldWho) progress.print('another machine delivers for the fleet: waiting until it has taken the runs');
-    isToldWho = true;
+    if (!isAnnounced) progress.print('another machine delivers for the fleet: waiting until it has taken the runs');
+    isAnnounced = true;
     await systemClock.sleep(POLL_MS);
   }
 }
