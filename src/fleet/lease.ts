@@ -8,7 +8,7 @@ export const LEASE_MS = 15_000;
 const RENEW_MS = 5000;
 
 /** Before the lease ends by the clock of the database, the leader stops by its own: what it sends takes time, too. */
-const MARGIN_MS = 3000;
+export const MARGIN_MS = 3000;
 
 /** The member that sent last. One that led but has not begun to send is none: it may not have stopped those before it. */
 interface Predecessor {

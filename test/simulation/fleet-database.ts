@@ -23,6 +23,8 @@ export interface SimulatedDatabase {
   restart(downMs: number, aheadMs: number): void;
   /** How many operations of members were not applied yet. */
   waiting(): number;
+  /** Until the lease ends by its clock. */
+  leaseLeftMs(): number;
   /** A statement that it was asked to carry out, and does not know. */
   unknown(): string | undefined;
   /** No more faults. */
@@ -378,6 +380,7 @@ export function createDatabase(
       });
     },
     waiting: () => [...operations.values()].reduce((sum, own) => sum + own.size, 0),
+    leaseLeftMs: () => state.until - now(),
     unknown: () => unknown,
     calm() {
       isCalm = true;

@@ -4,17 +4,18 @@ import type { Key } from '../../src/config/secrets.js';
 import type { Notebook } from '../../src/deliver/context.js';
 import { NotebookError } from '../../src/errors.js';
 import { type Fleet, joinFleet, type Outside } from '../../src/fleet/fleet.js';
+import { LEASE_MS, MARGIN_MS } from '../../src/fleet/lease.js';
 import { FLEET_TABLES, readTables, type Tables } from '../../src/fleet/tables.js';
 import { withoutTriggers } from '../../src/fleet/upgrade.js';
 import type { WorkingCopy } from '../../src/fleet/working-copy.js';
 import { Connection, migrate } from '../../src/journal/database.js';
 import { createJournal, type Journal } from '../../src/journal/journal.js';
-import { intercept } from '../support/fake-notebook.js';
+import { type FakeRequest, intercept } from '../support/fake-notebook.js';
 import { ReusableDatabase } from '../support/reusable-database.js';
 import { scheduleConditions } from './conditions.js';
 import { logTo, SETTINGS } from './daemon.js';
 import { createDatabase, type Link, type SimulatedDatabase } from './fleet-database.js';
-import { type Schedule, send } from './network.js';
+import { type Schedule, send, TIMEOUT_MS } from './network.js';
 import { isHalted, listOpen, parkPoisoned, useSpares } from './settle.js';
 import { EndlessError, type SimulatedProcess } from './timeline.js';
 import { createUsers } from './users.js';
@@ -74,12 +75,16 @@ class CopyDatabase extends DatabaseSync {
   /** Those of the journal. */
   readonly #triggers: readonly string[];
   #session: ReturnType<DatabaseSyncInstance['createSession']> | undefined;
+  readonly connection = new Connection(this);
 
   constructor() {
     super(':memory:');
     super.exec('PRAGMA foreign_keys = OFF');
     migrate(this, ':memory:');
     super.exec(FLEET_TABLES);
+    // They make large tables fast, and small ones slow.
+    const indexes = super.prepare("SELECT name FROM sqlite_master WHERE type = 'index' AND sql LIKE 'CREATE INDEX%'");
+    for (const { name } of indexes.all() as { name: string }[]) super.exec(`DROP INDEX ${name}`);
     const triggers = super.prepare("SELECT sql FROM sqlite_master WHERE type = 'trigger'").all() as { sql: string }[];
     this.#triggers = triggers.map(({ sql }) => sql);
   }
@@ -158,7 +163,9 @@ function createSite(world: World, slots: readonly Slot[], tables: Tables) {
     database,
     /** By the ids of the session keys that the notebook accepts. */
     keys: new Map<number, { readonly name: string | undefined; readonly text: string }>(),
-    givesKeys: random.chance(0.7),
+    givesKeys: random.chance(0.5),
+    /** How many more requests are delayed by pauses of the leader, and when the last of them has arrived. */
+    pauses: { left: random.below(4), overAt: 0 },
     /** Which members see the file of each run. */
     files: [] as Member[][],
     /** The world with the outbox of the fleet as its journal. */
@@ -169,7 +176,7 @@ function createSite(world: World, slots: readonly Slot[], tables: Tables) {
 /** The member whose copy is that of the leader, or else the newest. */
 function leaderOf(members: readonly Member[]): Member {
   const seqOf = ({ slot }: Member): number =>
-    new Connection(slot.copy).value<number>`SELECT leads * 1000000 + epoch * 1000 + seq FROM working_copy` ?? -1;
+    slot.copy.connection.value<number>`SELECT leads * 1000000 + epoch * 1000 + seq FROM working_copy` ?? -1;
   return members.filter(({ isDeliverer }) => isDeliverer).reduce((a, b) => (seqOf(b) > seqOf(a) ? b : a));
 }
 
@@ -196,15 +203,24 @@ function connectNotebook(site: Site, member: Member, process: SimulatedProcess, 
   const isValid = (text: string): boolean => text === CONFIGURED || [...keys.values()].some((one) => one.text === text);
   const api = intercept<Notebook & typeof keyApi>({ ...world.notebook, ...keyApi }, (request) => {
     const check = request.args.find((arg): arg is () => void => typeof arg === 'function');
-    return schedule(async () => {
+    const pauses = choosePauses(site, request);
+    const pause = (ms: number, resume: (done: () => void) => void) => {
+      trace?.(`${member.name} is paused for ${ms} ms before ${request.operation}`);
+      process.pause(ms);
+      return new Promise<void>((resolve) => resume(resolve));
+    };
+    const schedulePaused: Schedule = async (act, isWrite) => {
+      if (pauses) await pause(pauses.beforeLookMs, (done) => process.at(pauses.beforeLookMs, done));
+      return schedule(act, isWrite);
+    };
+    return schedulePaused(async () => {
       check?.();
       const used = key();
-      // Paused between its last look at the lease and its request. Only a session key stops that one at any time.
-      if (request.isWrite && random.chance(site.world.faults.ofRequests > 0 ? 0.02 : 0)) {
-        const ms = random.below(used === CONFIGURED ? MAX_STUCK_MS : 60_000);
-        trace?.(`${member.name} is paused for ${ms} ms before ${request.operation}`);
-        process.pause(ms);
-        await new Promise<void>((resolve) => timeline.at(ms, resolve));
+      if (pauses) {
+        // Only a session key stops a request after any time.
+        const ms = used === CONFIGURED ? Math.min(pauses.afterLookMs, MAX_STUCK_MS) : pauses.afterLookMs;
+        site.pauses.overAt = Math.max(site.pauses.overAt, timeline.elapsedMs() + ms + 2 * TIMEOUT_MS);
+        await pause(ms, (done) => timeline.at(ms, done));
       }
       if (!process.alive()) return new Promise<never>(() => undefined);
       const carryOut = async () => {
@@ -218,8 +234,26 @@ function connectNotebook(site: Site, member: Member, process: SimulatedProcess, 
   return { ...api, close: async () => undefined };
 }
 
-/** Without keys, a pause is survived up to the margin of the lease and the time that the successor waits. */
-const MAX_STUCK_MS = 15_000;
+/**
+ * The leader is paused between its record of a request and its look at the lease, often until that is about to end, and
+ * again between that look and the request: when it continues, a successor may have decided about the same run.
+ */
+function choosePauses({ world, database, pauses }: Site, { operation, isWrite }: FakeRequest) {
+  const { random, faults } = world;
+  if (!isWrite || faults.ofRequests === 0 || pauses.left === 0) return undefined;
+  // A comment that is posted twice is seen at once; an experiment may be used by another run.
+  const isTelling = ['postComment', 'createExperiment', 'createFilledExperiment'].includes(operation);
+  if (!random.chance(isTelling ? 0.7 : 0.05)) return undefined;
+  pauses.left -= 1;
+  const untilLast = Math.max(0, database.leaseLeftMs() - MARGIN_MS - 100 - random.below(2000));
+  return {
+    beforeLookMs: random.chance(0.7) ? untilLast : random.below(45_000),
+    afterLookMs: random.below(60_000),
+  };
+}
+
+/** Without keys, a pause is survived for the time that the successor waits, less that of a late request. */
+const MAX_STUCK_MS = LEASE_MS - 2 * TIMEOUT_MS;
 
 function outsideOf(site: Site, member: Member, process: SimulatedProcess): Outside {
   const { world, database } = site;
@@ -239,7 +273,7 @@ function outsideOf(site: Site, member: Member, process: SimulatedProcess): Outsi
 function reopen(database: CopyDatabase, tables: Tables): WorkingCopy {
   database.close();
   withoutTriggers(database);
-  const db = new Connection(database);
+  const db = database.connection;
   db.run`DELETE FROM working_copy WHERE leads = 1`;
   const position = () => db.value<number>`SELECT seq FROM working_copy`;
   return { database, tables, position, addTriggers: () => database.addTriggers() };
@@ -385,7 +419,7 @@ async function settle(site: Site): Promise<void> {
   const { timeline } = world;
   for (const member of members) if (!member.running) await start(site, member);
   const end = timeline.elapsedMs() + MAX_SETTLE_MS;
-  while (!isSettled(site, database)) {
+  while (timeline.elapsedMs() < site.pauses.overAt || !isSettled(site, database)) {
     if (timeline.elapsedMs() > end) throw new EndlessError(`some runs do not end: ${describeOpen(site)}`);
     const until = timeline.elapsedMs() + 500;
     timeline.at(500, () => undefined);
@@ -407,8 +441,7 @@ function describeOpen({ members, database }: Site): string {
 
 function isSettled({ members, files, world }: Site, database: SimulatedDatabase): boolean {
   if (database.waiting() > 0) return false;
-  const { copy } = leaderOf(members).slot;
-  const db = new Connection(copy);
+  const db = leaderOf(members).slot.copy.connection;
   if (db.value<number>`SELECT leads FROM working_copy` !== 1) return false;
   if ((db.value<number>`SELECT count(*) FROM runs` ?? 0) < files.length) return false;
   const poisoned = poisonedFile(world);
