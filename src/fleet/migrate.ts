@@ -48,7 +48,7 @@ async function migrate({ to, json, ...options }: MigrateOptions): Promise<void> 
   const config = configFrom(options);
   const path = requireJournal(config);
   const fleet = requireFleet(config, to);
-  if (!journalExists(path)) throw new LabfeedError(`there is no journal at ${path}: nothing is to be moved`);
+  if (!journalExists(path)) throw new LabfeedError(`there is no journal at ${path}: there is nothing to move`);
   const progress = createProgressLine();
   const journal = await openJournal(path, systemClock);
   const postgres = new Postgres(fleet, () => undefined);
