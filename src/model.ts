@@ -107,12 +107,12 @@ export interface Unread {
   /** From 1; the lines of text, or of the sheet. */
   readonly from?: number;
   readonly to?: number;
-  /** How many of the lines look like readings. */
+  /** How many of the lines look like readings, or how many numbers at the path in `what`. */
   readonly readings?: number;
   /** Columns of a table, whose lines were read otherwise. */
   readonly table?: string;
   readonly columns?: readonly string[];
-  /** What is not text: `2 pictures`, of the file or sheet. */
+  /** What is not text: `2 pictures`, of the file or sheet. The path of values in JSON or XML: `/scan/intensities`. */
   readonly what?: string;
 }
 

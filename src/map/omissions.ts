@@ -45,11 +45,14 @@ const unusedOf = ({ unread }: Pick<FileRecord, 'unread'>): readonly Unread[] =>
 
 const countUnused = (unused: readonly Unread[]): number => unused.reduce((sum, { readings = 0 }) => sum + readings, 0);
 
-/** `12 lines that look like readings were not used: 88–99`. */
+/** `12 lines that look like readings were not used: 88–99`; values if they are at paths: `lines 5–7 of /scan/times`. */
 function describeUnused(record: Pick<FileRecord, 'unread'>): string[] {
   const unused = unusedOf(record);
   const count = countUnused(unused);
   if (count === 0) return [];
+  if (unused.every(({ what }) => what !== undefined)) {
+    return [`${formatCount(count)} values that look like readings were not used: ${describeUnread(unused)}`];
+  }
   const what =
     count === 1 ? '1 line that looks like a reading was' : `${formatCount(count)} lines that look like readings were`;
   return [`${what} not used: ${describeUnread(unused).replace(/^lines? /, '')}`];

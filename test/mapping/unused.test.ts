@@ -159,3 +159,49 @@ test('columns without a name are named, and those that labfeed invented do not c
   expect(changesBetween(shapeOf(texts.record), shapeOf(none.record))).toEqual([]);
   expect(changesBetween(shapeOf(none.record), shapeOf(texts.record))).toEqual([]);
 });
+
+describe('numbers that repeat at one path and were not looked up', () => {
+  const numbers = (count: number, from = 0) => Array.from({ length: count }, (_, n) => from + n / 4);
+  const read = async (content: object | string, parse: object) => {
+    const isText = typeof content === 'string';
+    const file = await sample(isText ? content : JSON.stringify(content, null, 1), isText ? 'run.xml' : 'run.json');
+    return tryFile(toInstrument('scope', { watch: '/data', parse }), file, Date.now());
+  };
+  const zipped = { tables: { scan: { columns: { t: { from: '/scan/t' }, y: { from: '/scan/y' } } } } };
+
+  test('are named with their path, and quarantine a run that was read as drafted', async () => {
+    const content = { scan: { t: numbers(12), y: numbers(12, 5) }, blank: { y: numbers(15, 7) } };
+    const { warnings, omits } = await read(content, zipped);
+    expect(warnings).toEqual(['15 values that look like readings were not used: lines 34–48 of /blank/y']);
+    expect(omits).toEqual(['not read: lines 34–48 of /blank/y']);
+    const drafted = toInstrument('scope', { watch: '/data', parse: zipped, unread: 'quarantine' });
+    const file = await sample(JSON.stringify(content), 'run.json');
+    await expect(tryFile(drafted, file, Date.now())).rejects.toMatchObject({
+      message: '15 values that look like readings were not used: line 1 of /blank/y',
+    });
+  });
+
+  test('are left out like columns if the same rows are read', async () => {
+    const content = { scan: { t: numbers(12), y: numbers(12, 5), z: numbers(12, 7) }, few: numbers(9) };
+    expect((await read(content, zipped)).warnings).toEqual([]);
+    const shorter = { scan: { ...content.scan, z: numbers(11, 7) } };
+    expect((await read(shorter, zipped)).warnings).toEqual([expect.stringContaining('11 values')]);
+    const rows = Array.from({ length: 12 }, (_, n) => ({ t: n, y: 2 * n }));
+    expect((await read({ rows }, { table: { rows: '/rows', columns: ['t'] } })).warnings).toEqual([]);
+  });
+
+  test('are found in the text of one element, but not in counts', async () => {
+    const scans = numbers(12).map((n) => `<scan id="${n}" length="3"><peak>${n}</peak></scan>`);
+    const xml = `<run><sample>A</sample>${scans.join('\n')}\n<trace>${numbers(20).join(' ')}</trace></run>`;
+    const { warnings } = await read(xml, { table: { rows: '//scan', columns: ['peak'] } });
+    expect(warnings).toEqual(['20 values that look like readings were not used: line 13 of /run/trace']);
+  });
+
+  test('are found in records of which nothing was read', async () => {
+    const lines = numbers(6).map((n) => `R;${n};${n + 1}\nQ;${n};${n + 2}`);
+    const parse = { format: 'records', delimiter: ';', table: { rows: '/R' } };
+    const file = await sample(lines.join('\n'), 'run.txt');
+    const { warnings } = await tryFile(toInstrument('scope', { watch: '/data', parse }), file, Date.now());
+    expect(warnings).toEqual(['12 values that look like readings were not used: lines 2–12 of /Q']);
+  });
+});

@@ -21,8 +21,19 @@ export async function readTree(file: OpenFile, tree: Tree, lines: readonly Line[
     tables.push(await readTreeTable(name, table, reading));
   }
   const hint = 'specify their paths: `facts: { sample: //Sample }`, `table: { rows: //Reading }`';
-  const unread = [...toRanges(tree.unread(), 'left out'), ...finishUnread(facts.context.unread, [], [])];
-  return requireContent({ meta: facts.meta, tables, unread }, facts.context, hint);
+  const { others, readings, used } = tree.unread();
+  const unread = [
+    ...toRanges(others, 'left out'),
+    ...readings.map(({ path, count, from, to }) => ({
+      kind: 'unread' as const,
+      from,
+      to,
+      what: path,
+      readings: count,
+    })),
+    ...finishUnread(facts.context.unread, [], []),
+  ];
+  return requireContent({ meta: facts.meta, tables, unread, tableLines: used }, facts.context, hint);
 }
 
 const layoutOf = ({ options: { delimiter, quote } }: OpenFile): FileLayout => ({

@@ -1,5 +1,5 @@
 import { suggestName } from '../lines.js';
-import { isPlainNumber, type LineRange } from './unread.js';
+import { isPlainNumber, type LineRange, MIN_SHORT_ROWS, spanOf } from './unread.js';
 
 /** A value as the file writes it. */
 export interface Found {
@@ -38,10 +38,24 @@ export interface Tree {
   list(path: string | number): { readonly items: readonly Found[] } | Missing;
   /** The plain values of a row by their names, which may repeat. */
   values(row: Row): Iterable<readonly [name: string, found: Found]>;
-  /** The lines of values that were not looked up. */
-  unread(): readonly LineRange[];
+  /** The values that were not looked up. */
+  unread(): UnreadValues;
   /** From a row if the path is relative. */
   explainMissing(path: string | number, row?: Row): Missing;
+}
+
+export interface UnreadValues {
+  /** The lines of those that do not look like readings. */
+  readonly others: readonly LineRange[];
+  readonly readings: readonly UnreadReadings[];
+  /** How many numbers were looked up. */
+  readonly used: number;
+}
+
+/** Numbers that repeat at one path, but were not looked up. */
+interface UnreadReadings extends LineRange {
+  readonly path: string;
+  readonly count: number;
 }
 
 /** A place in JSON or XML. Attributes are children whose names start with `@`. */
@@ -74,7 +88,7 @@ export function createNodeTree(root: Node, size: number, comments: readonly Line
     lookup: (path) => createLookup(parsePath(path), root, use),
     list: (path) => listAt(parsePath(path), root, use),
     values: (row) => plainValues(row as Node, use),
-    unread: () => [...comments, ...unusedLines(root, used)],
+    unread: () => unusedValues(root, used, comments),
     explainMissing(path, row) {
       const parsed = parsePath(path);
       return explainMissing(parsed, parsed.isAbsolute || !row ? root : (row as Node));
@@ -85,16 +99,49 @@ export function createNodeTree(root: Node, size: number, comments: readonly Line
 /** Called for each node whose value becomes part of the record. */
 type Use = (node: Node) => void;
 
-/** The lines of nodes with a text that is not part of the value of a used node. */
-function unusedLines(root: Node, used: ReadonlySet<Node>): LineRange[] {
-  const lines: LineRange[] = [];
-  const open = [root];
-  for (let node = open.pop(); node; node = open.pop()) {
+/** The nodes with a text that is not part of the value of a used node. Many numbers at one path are readings. */
+function unusedValues(root: Node, used: ReadonlySet<Node>, comments: readonly LineRange[]): UnreadValues {
+  const paths = new Map<string, { count: number; readonly lines: LineRange[] }>();
+  const others = [...comments];
+  let usedNumbers = 0;
+  const open = [{ node: root, path: '' }];
+  for (let at = open.pop(); at; at = open.pop()) {
+    const { node, path } = at;
     const { text, line, lastLine = line } = node;
-    if (text !== undefined && text !== '' && !isUsed(node, used)) lines.push({ from: line, to: lastLine });
-    for (const child of node.children) open.push(child);
+    if (text !== undefined && text !== '') {
+      const numbers = numbersIn({ text, line, unit: undefined }).filter((each) => isPlainNumber(each.text)).length;
+      const range = { from: line, to: lastLine };
+      if (isUsed(node, used)) usedNumbers += numbers;
+      else if (numbers === 0 || COUNT.test(node.name) || isColumnOfUsed(node, used)) others.push(range);
+      else {
+        const known = paths.get(path) ?? { count: 0, lines: [] };
+        known.count += numbers;
+        known.lines.push(range);
+        paths.set(path, known);
+      }
+    }
+    for (const child of node.children) {
+      open.push({ node: child, path: child.name === '' ? path : `${path}/${child.name}` });
+    }
   }
-  return lines;
+  const readings: UnreadReadings[] = [];
+  for (const [path, { count, lines }] of paths) {
+    if (count < MIN_SHORT_ROWS) others.push(...lines);
+    else readings.push({ path, count, ...spanOf(lines) });
+  }
+  return { others, readings, used: usedNumbers };
+}
+
+/** Numbers that describe the structure of the file. */
+const COUNT = /^@?(?:id|index|length|count|size)$/i;
+
+/** The mapping leaves out a column if it reads others of the same rows: values of one node, or arrays of one length. */
+function isColumnOfUsed(node: Node, used: ReadonlySet<Node>): boolean {
+  const { parent } = node;
+  if (!parent) return false;
+  if (!parent.isList) return used.has(parent) || parent.children.some((child) => used.has(child));
+  const arrays = parent.parent?.children.filter(({ children }) => children.length === parent.children.length) ?? [];
+  return [parent, ...arrays].some(({ children }) => children[0] !== undefined && used.has(children[0]));
 }
 
 /** Used itself, or as the `value` or `unit` of its parent, which may be `unit: { name }`. */
@@ -146,7 +193,8 @@ function listAt(path: Path, root: Node, use: Use): { readonly items: readonly Fo
   }
   const listed = nodes.flatMap(itemsOf);
   listed.forEach(use);
-  if (nodes.length === 1 && !first.isList) return { items: numbersIn(first) };
+  const only = nodes.length === 1 && !first.isList ? valueAt(first) : undefined;
+  if (only) return { items: numbersIn(only) };
   const found = listed.map(valueAt);
   const items = found.filter((item) => item !== undefined);
   return items.length === found.length ? { items } : explainMissing(path, root);
@@ -155,9 +203,7 @@ function listAt(path: Path, root: Node, use: Use): { readonly items: readonly Fo
 const NUMBER = /^[+-]?(?:\d+[.,]?\d*|[.,]\d+)(?:[eE][+-]?\d+)?$/;
 
 /** A comma separates numbers if a blank follows it or if there are decimal points; otherwise it may be a decimal mark. */
-function numbersIn(node: Node): Found[] {
-  const found = valueAt(node);
-  if (!found) return [];
+function numbersIn(found: Found): Found[] {
   const separator = /,\s|\./.test(found.text) ? /[\s,;]+/ : /[\s;]+/;
   const texts = found.text.split(separator).filter((text) => text !== '');
   const isList = texts.length > 1 && texts.every((text) => NUMBER.test(text));

@@ -132,7 +132,7 @@ export function finishUnread(unread: UnreadLines, sheets: readonly string[], lat
 /** Fewer lines of one width are not readings: most files have a line or two of numbers. */
 const MIN_ROWS = 3;
 /** The same limit for lines with one number, with or without a label. */
-const MIN_SHORT_ROWS = 10;
+export const MIN_SHORT_ROWS = 10;
 
 const countReadings = ({ widths }: UnreadLines, { width, readings }: Range): number =>
   (widths.get(width) ?? 0) < (width <= 1 ? MIN_SHORT_ROWS : MIN_ROWS) ? 0 : readings;
@@ -171,6 +171,13 @@ function without(range: Range, lines: ReadonlySet<string>): Range[] {
 export interface LineRange {
   readonly from: number;
   readonly to: number;
+}
+
+/** From the first to the last of these lines. */
+export function spanOf(lines: readonly LineRange[]): LineRange {
+  let [from, last] = [Number.POSITIVE_INFINITY, 0];
+  for (const line of lines) [from, last] = [Math.min(from, line.from), Math.max(last, line.to)];
+  return { from, to: last };
 }
 
 /** The lines of these values, joined to ranges. */

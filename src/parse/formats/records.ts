@@ -10,7 +10,9 @@ import {
   type Row,
   type Step,
   type Tree,
+  type UnreadValues,
 } from '../extract/tree.js';
+import { isPlainNumber, type LineRange, MIN_SHORT_ROWS, spanOf } from '../extract/unread.js';
 import { type Line, type Refuse, suggestName } from '../lines.js';
 import { decodeText, loadWhole, type OpenFile } from '../source.js';
 
@@ -215,9 +217,33 @@ function createRecordTree(lines: readonly TypedLine[]): Tree {
       return { items: found.map((line) => fieldOf(line, fields, used)) };
     },
     values: (row) => allFields(row as TypedLine, used),
-    unread: () => lines.filter((line) => hasUnused(line, used.get(line))).map(({ line }) => ({ from: line, to: line })),
+    unread: () => unusedRecords(lines, used),
     explainMissing: (path) => explainMissing(parsePath(path), lines),
   };
+}
+
+/** Lines with numbers are readings if nothing was looked up in any line of their type. */
+function unusedRecords(lines: readonly TypedLine[], used: UsedFields): UnreadValues {
+  const others: LineRange[] = [];
+  const readings: UnreadValues['readings'][number][] = [];
+  let usedNumbers = 0;
+  const types = new Map<string, TypedLine[]>();
+  for (const line of lines) {
+    const same = types.get(line.type);
+    if (same) same.push(line);
+    else types.set(line.type, [line]);
+  }
+  for (const [type, same] of types) {
+    const count = same.reduce((sum, { fields }) => sum + fields.filter(isPlainNumber).length, 0);
+    const unused = same.filter((line) => hasUnused(line, used.get(line))).map(({ line }) => ({ from: line, to: line }));
+    if (same.some((line) => used.has(line))) usedNumbers += count;
+    else if (count >= MIN_SHORT_ROWS && same.length > 2) {
+      readings.push({ path: `/${type}`, count, ...spanOf(unused) });
+      continue;
+    }
+    others.push(...unused);
+  }
+  return { others, readings, used: usedNumbers };
 }
 
 /** The fields of each line that were looked up, as `3`, or `3/1` for a component. */
