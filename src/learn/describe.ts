@@ -161,11 +161,11 @@ function describeStart(from: number, file: DescribedFile): TableMapping {
 
 /** By its names if no earlier line starts with them, otherwise below its title, otherwise by its number. */
 function describeHeader({ parts: [first], titles: [title] }: Group<FoundRows>, file: DescribedFile): TableMapping {
-  const [header] = first?.header.names ?? [];
+  const [header, ...further] = first?.header.names ?? [];
   // A header of numbers is read only if the mapping gives its start.
   const hasWords = header?.cells.some((cell) => /\p{L}/u.test(cell));
   if (!header || (hasWords && firstLine(file) === header)) return {};
-  const located = locateNames(header, file);
+  const located = locateNames(header, file, further.length > 0);
   if (typeof located.header === 'string' || !title) return located;
   const after = anchorOf(title, file);
   return after === undefined ? located : { after };
@@ -174,11 +174,19 @@ function describeHeader({ parts: [first], titles: [title] }: Group<FoundRows>, f
 const firstLine = ({ lines, isComment }: DescribedFile): Line | undefined =>
   lines.find((line) => !isComment(line) && !isBlank(line));
 
-function locateNames(header: Line | undefined, { lines, raw }: DescribedFile): TableMapping {
+function locateNames(header: Line | undefined, { lines, raw }: DescribedFile, isOfGroups = false): TableMapping {
   if (!header) return {};
   const text = raw(header).trimStart();
   const earlier = lines.slice(0, lines.indexOf(header)).map((line) => raw(line).trimStart());
   const isUnique = (start: string) => !isKeyword(start) && !earlier.some((line) => line.startsWith(start));
+  const [label = '', ...groups] = header.cells;
+  const group = groups.find((cell) => cell !== '');
+  // The name of a method or sample beside the names of groups: `Method_17,,Area,,RT,`.
+  if (isOfGroups && /\d/.test(label) && group !== undefined && text.startsWith(label)) {
+    const rest = text.slice(label.length, text.indexOf(group, label.length) + group.length);
+    const pattern = `^[^${escapeRegex(rest.charAt(0))}]*${escapeRegex(rest)}`;
+    if (!earlier.some((line) => new RegExp(pattern).test(line))) return { header: `/${pattern}/` };
+  }
   let end = 0;
   // As few names as possible: a later one may be that of a sample.
   const starts = header.cells.flatMap((name) => {

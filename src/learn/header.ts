@@ -1,3 +1,4 @@
+import { repeatedIn, withGroups } from '../parse/extract/columns.js';
 import { isBlank, isRule, type Line } from '../parse/lines.js';
 import { bareUnit, isUnit, unitAfterSlash, unitInName } from '../parse/values/unit.js';
 import { areSamples, type CellKind, isMeasure, isSubject, isWord, kindOf, kindsOf } from './kinds.js';
@@ -50,6 +51,7 @@ export function findHeader(lines: readonly Line[], body: Body, top: number): Hea
   if (others[0] === undefined && isForSome) return findDistantHeader(lines, body, top);
   const hasUnits = others[0] !== undefined && isUnitRow(lines[nearest]);
   const names = hasUnits ? others : [nearest, ...others];
+  names.push(...groupRowsAbove(lines, names, top));
   return {
     from: names.at(-1) ?? nearest,
     rows: names.length,
@@ -59,6 +61,28 @@ export function findHeader(lines: readonly Line[], body: Body, top: number): Hea
     properties: [],
   };
 }
+
+/**
+ * Indexes of the lines with names of groups above names that repeat, nearest first: `Area,,,RT,,` above
+ * `H2,O2,N2,H2,O2,N2`. Only if all names differ with them.
+ */
+function groupRowsAbove(lines: readonly Line[], names: readonly number[], top: number): number[] {
+  const header = names.toReversed().flatMap((index) => lines[index] ?? []);
+  const own = header.at(-1)?.cells ?? [];
+  const isUnclear = (rows: readonly Line[]) => repeatedIn(withGroups(rows, own)).size > 0;
+  if (!isUnclear(header)) return [];
+  const rows: number[] = [];
+  for (let index = (names.at(-1) ?? 0) - 1; index >= top && rows.length < MAX_GROUP_ROWS; index--) {
+    const line = lines[index];
+    if (!line || line.cells.length !== own.length || !isNames(line, 0, 0) || hasFacts(line)) break;
+    header.unshift(line);
+    rows.push(index);
+    if (!isUnclear(header)) return rows;
+  }
+  return [];
+}
+
+const MAX_GROUP_ROWS = 2;
 
 /** Names of the first columns only, above rows that are counted: `No.,Result,,,`. */
 function findCountedHeader(lines: readonly Line[], body: Body, top: number): Header | undefined {

@@ -373,7 +373,7 @@ function isListOfFacts(lines: readonly Line[], body: Body, header: Header): bool
   // Numbers as names, above rows that have names of their own.
   if (header.names.some(({ cells }) => cells.filter((cell) => PLAIN_NUMBER.test(cell)).length >= 3)) return false;
   const columns = countColumns(body);
-  const named = names ? filledCells(names).length : 0;
+  const named = body.kinds.filter((_, n) => header.names.some(({ cells }) => (cells[n] ?? '') !== '')).length;
   const areNames = repetition(lines, body) < 0.5;
   // The names of the rows need no name themselves.
   const isCorner = names?.cells[0] === '' && names.cells.length === body.kinds.length && named === columns - 1;

@@ -125,6 +125,25 @@ describe('names in two lines', () => {
     expect(meta(record)).toEqual({});
   });
 
+  test('are joined if names repeat and the upper lines have their groups, whatever the method is called', async () => {
+    const text = (method: string) =>
+      [
+        `${method},SampleName,Conc,,,Area,,`,
+        'Detectors,,A,,B,A,,B',
+        'Time,,H2,O2,CO2,H2,O2,CO2',
+        ...[1, 2, 3, 4].map((n) => `2026-03-0${n} 10:00:00,S${n},0.${n},1.${n},2.${n},1${n},2${n},3${n}`),
+      ].join('\n');
+    const names = ['Conc A H2', 'Conc A O2', 'Conc B CO2', 'Area A H2', 'Area A O2', 'Area B CO2'];
+    expect(columns(await read(`Sample list\n\n${text('cal_0317')}\n`))).toEqual(['Time', 'SampleName', ...names]);
+    const { mapping } = await measured(`Sample list\n\n${text('cal_0317')}\n`);
+    expect(mapping).toMatchObject({ table: { header: '/^[^,]*,SampleName/', headerRows: 3 } });
+  });
+
+  test('are not joined with facts above names that repeat', async () => {
+    const record = await read('Operator,Ada,,\nt,y,t,y\n0,1,0,2\n1,2,1,3\n2,3,2,4\n');
+    expect(columns(record)).toEqual(['t', 'y', 't (2)', 'y (2)']);
+  });
+
   test('name no column if they are above blanks that do not separate them', async () => {
     const text = [
       '             Temp   Hi   Low   Wind Wind',

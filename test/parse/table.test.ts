@@ -108,6 +108,14 @@ describe('column names', () => {
     ]);
   });
 
+  test('that repeat in the last header row have the names and the unit of their group', async () => {
+    const text = 'Run 5,,Area (mAU),,RT (s),,\nTime,Sample,H2,O2,H2,O2,Note\n0,A,1,2,3,4,x\n';
+    const record = await read(text, { table: { headerRows: 2 } });
+    const names = ['Area H2 [mAU]', 'Area O2 [mAU]', 'RT H2 [s]', 'RT O2 [s]'];
+    expect(columns(record)).toEqual(['Time', 'Sample', ...names, 'Note']);
+    expect(rows(record)[0]).toMatchObject({ 'Area O2': 2, 'RT H2': 3 });
+  });
+
   test('are numbered if missing, and unnamed empty columns are dropped', async () => {
     const text = ',Well,Cq,,\n7,A01,21.1,,\n,A02,21.2,x\n';
     expect(columns(await read(text, { delimiter: ',', table: {} }))).toEqual(['column 1', 'Well', 'Cq', 'column 4']);

@@ -170,8 +170,9 @@ export interface Head {
 export function readHeader({ header, units }: Head): FileColumn[] {
   const unique = createUniqueNames();
   const width = Math.max(0, ...[...header, ...(units ? [units] : [])].map(({ cells }) => cells.length));
+  const names = joinRows(header, width);
   return Array.from({ length: width }, (_, cell) => {
-    const name = cleanName(joinRows(header, cell));
+    const name = cleanName(names[cell] ?? '');
     const written = units?.cells[cell];
     const unit = UNITS_LABEL.test(written ?? '') ? undefined : bareUnit(written);
     return name === ''
@@ -184,9 +185,49 @@ export function readHeader({ header, units }: Head): FileColumn[] {
 const UNITS_LABEL =
   /^(?:n[or]\.?|units?|einheit(?:en)?|unit[ée]s?|unidad(?:es)?|unit[àa]|eenhe(?:id|den)|единицы|単位|单位)\s*:?$/i;
 
-/** A name that spans several header rows. Repetitions come from merged cells. */
-const joinRows = (header: readonly Line[], cell: number): string =>
-  joinTexts([...new Set(header.map(({ cells }) => cells[cell]))]);
+/**
+ * Names that span several header rows. Repetitions come from merged cells. A name that repeats in the last row needs the
+ * name of its group, which is above the first column of the group only.
+ */
+function joinRows(header: readonly Line[], width: number): readonly string[] {
+  const names = Array.from({ length: width }, (_, cell) =>
+    joinTexts([...new Set(header.map(({ cells }) => cells[cell]))]),
+  );
+  return header.length > 1 && repeatedIn(names).size > 0 ? withGroups(header, names) : names;
+}
+
+/** With the names of their groups, where the last row repeats a name. */
+export function withGroups(header: readonly Line[], names: readonly string[]): readonly string[] {
+  const last = header.at(-1)?.cells ?? [];
+  const repeated = repeatedIn(last);
+  const groups = header.slice(0, -1).map(({ cells }) => {
+    let group = '';
+    return names.map((_, cell) => {
+      group = cells[cell] || group;
+      return group;
+    });
+  });
+  return names.map((own, cell) => {
+    const name = last[cell] ?? '';
+    // To the left of all groups, a row has its own label.
+    if (!repeated.has(name)) return cell === 0 && name !== '' ? name : own;
+    return joinGroups([...groups.map((each) => each[cell] ?? ''), name]);
+  });
+}
+
+/** The unit of a group is that of its columns: `RT (s)` above `H2` becomes `RT H2 (s)`. */
+function joinGroups(names: readonly string[]): string {
+  const split = names.map((name) => unitInName(name) ?? { name, unit: undefined });
+  const units = split.flatMap(({ unit }) => unit ?? []);
+  if (units.length !== 1) return joinTexts([...new Set(names)]);
+  return `${joinTexts([...new Set(split.map(({ name }) => name))])} (${units[0]})`;
+}
+
+/** The names that occur more than once. */
+export function repeatedIn(names: readonly string[]): ReadonlySet<string> {
+  const seen = new Set<string>();
+  return new Set(names.filter((name) => name !== '' && (seen.has(name) || !seen.add(name))));
+}
 
 /** A header of numbers is probably a row. */
 export function refuseNumbers({ header }: Head, numbers: NumberReader, refuse: Refuse): void {
