@@ -387,7 +387,7 @@ async function withContents(text: string, spool: Spool, postgres: Postgres): Pro
 }
 
 /** What became of the runs of this member since it last asked. */
-async function followStates(deps: MemberDeps): Promise<void> {
+export async function followStates(deps: FollowDeps): Promise<void> {
   const { journal, postgres, name, rescan } = deps;
   const { store } = journal;
   const member = deps.member();
@@ -397,13 +397,9 @@ async function followStates(deps: MemberDeps): Promise<void> {
   if (upto < from) return deps.rejoin();
   if (upto === from) return;
   const states = await postgres.rows<FleetState>(
-    `WITH changed AS (
-       SELECT run, filed FROM labfeed.origins WHERE member = $1 AND shipped > $2
-       UNION SELECT origins.run, origins.filed FROM labfeed.runs JOIN labfeed.origins ON origins.filed = runs.id
-         WHERE runs.shipped > $2 AND origins.member = $1)
-     SELECT changed.run AS own, sha256, step, parked, failure, reason, server, experiment, mapping, path = '' AS "isErased",
+    `SELECT origins.run AS own, sha256, step, parked, failure, reason, server, experiment, mapping, runs.path = '' AS "isErased",
        (SELECT substr(remaps.path, length($3) + 1) FROM labfeed.remaps WHERE run = runs.id AND starts_with(remaps.path, $3))
-       AS remap FROM changed JOIN labfeed.runs ON runs.id = changed.filed ORDER BY changed.run`,
+       AS remap FROM labfeed.origins JOIN labfeed.runs ON runs.id = filed WHERE member = $1 AND shipped > $2 ORDER BY origins.run`,
     [member, from, `${name}:`],
   );
   const rescans = new Set<string | undefined>();
@@ -414,6 +410,8 @@ async function followStates(deps: MemberDeps): Promise<void> {
   await store.commit(() => void store.db.run`UPDATE membership SET followed = ${upto}`);
   for (const instrument of rescans) if (instrument !== undefined) rescan(instrument);
 }
+
+type FollowDeps = Pick<MemberDeps, 'journal' | 'postgres' | 'name' | 'member' | 'rescan' | 'rejoin'>;
 
 /** Erased in the fleet, so also here. */
 async function erase(run: number, { requests, intake, growing }: Journaled): Promise<void> {

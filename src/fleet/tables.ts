@@ -99,9 +99,6 @@ function readTable(db: Connection, name: string): Table {
   };
 }
 
-/** Members ask what became of their runs since they last did. */
-const MARKED: ReadonlySet<string> = new Set(['runs', 'origins', 'answers']);
-
 /** Unique constraints are checked at the end of a transaction: a session has lost the order of its changes. */
 const UNIQUE: Readonly<Record<string, string>> = {
   runs: `,
@@ -110,25 +107,32 @@ const UNIQUE: Readonly<Record<string, string>> = {
     UNIQUE (server, experiment) DEFERRABLE INITIALLY DEFERRED`,
 };
 
+/**
+ * What else PostgreSQL has of a table. Members ask what became of their runs since they last did: so the mark is at the
+ * origin, and a run that changes needs no entry in the indexes of its fingerprint and reference, if there is room in its page.
+ */
+const MORE: Readonly<Record<string, string>> = {
+  runs: 'ALTER TABLE labfeed.runs SET (fillfactor = 80);',
+  origins: `
+  ALTER TABLE labfeed.origins ADD COLUMN shipped bigint;
+  ALTER TABLE labfeed.origins ALTER COLUMN shipped SET DEFAULT current_setting('labfeed.seq')::bigint;
+  CREATE INDEX ON labfeed.origins (member, shipped);
+  CREATE INDEX ON labfeed.origins (filed);`,
+};
+
 /** The same tables for PostgreSQL, where IT can query them. They have no triggers of the journal: rows arrive complete. */
 export const createTables = (tables: Tables): string =>
   [...tables.values()]
-    .map(({ name, definitions, key }) => {
-      const isMarked = MARKED.has(name);
-      return `
+    .map(
+      ({ name, definitions, key }) => `
   CREATE TABLE labfeed.${name} (
     ${definitions.join(',\n    ')},
     PRIMARY KEY (${key.map((column) => `"${column}"`).join(', ')})${UNIQUE[name] ?? ''}
-  );${
-    isMarked
-      ? `
-  ALTER TABLE labfeed.${name} ADD COLUMN shipped bigint;
-  CREATE INDEX ON labfeed.${name} (shipped);
-  CREATE TRIGGER shipped BEFORE INSERT OR UPDATE ON labfeed.${name} FOR EACH ROW EXECUTE FUNCTION labfeed.mark();`
-      : ''
-  }`;
-    })
-    .join('\n');
+  );
+  ${MORE[name] ?? ''}`,
+    )
+    .join('\n')
+    .concat('\n  SELECT labfeed.define();');
 
 export const dropTables = (names: readonly string[]): string =>
   names.map((name) => `DROP TABLE labfeed."${name}";`).join('\n');
@@ -268,5 +272,72 @@ export const FLEET_STEPS: readonly string[] = [
     PRIMARY KEY (member, kind, instrument)
   );
   CREATE INDEX ON labfeed.raised (key);
+  `,
+  `
+  -- The statements that apply changes are compiled once for each connection, not once for each row. So they are written out
+  -- for the tables that there are, and take all rows of a table at a time.
+  DROP FUNCTION labfeed.mark() CASCADE;
+  CREATE FUNCTION labfeed.define() RETURNS void LANGUAGE plpgsql AS $define$
+  DECLARE
+    t record;
+    branches text := '';
+  BEGIN
+    FOR t IN
+      SELECT relname AS name, string_agg(quote_ident(attname), ', ' ORDER BY attnum) AS columns,
+        string_agg(quote_ident(attname), ', ' ORDER BY attnum) FILTER (WHERE NOT attnum = ANY (indkey)) AS others,
+        string_agg(format('t.%1$I = (c->''k''->>%1$L)::%2$s', attname, format_type(atttypid, atttypmod)), ' AND ')
+          FILTER (WHERE attnum = ANY (indkey)) AS is_same
+        FROM pg_class JOIN pg_index ON indrelid = pg_class.oid AND indisprimary JOIN pg_attribute ON attrelid = pg_class.oid
+        WHERE relnamespace = 'labfeed'::regnamespace AND attnum > 0 AND NOT attisdropped AND attname <> 'shipped' AND relname NOT IN
+          ('version', 'fleet', 'members', 'operations', 'contents', 'complete', 'changes', 'raised')
+        GROUP BY relname ORDER BY relname
+    LOOP
+      branches := branches || format($branch$
+      WHEN %1$L THEN
+        IF g.o = 'i' THEN
+          INSERT INTO labfeed.%1$I (%2$s) SELECT %2$s FROM jsonb_populate_recordset(NULL::labfeed.%1$I, g.rows);
+        ELSIF g.o = 'd' THEN
+          DELETE FROM labfeed.%1$I AS t USING jsonb_array_elements(g.rows) AS c WHERE %4$s;
+        ELSE
+          %5$s
+          %6$s
+        END IF;$branch$, t.name, t.columns, t.others, t.is_same,
+        CASE WHEN t.others IS NULL THEN 'NULL;' ELSE format(
+          $update$UPDATE labfeed.%1$I AS t SET (%2$s) = (SELECT %2$s FROM jsonb_populate_record(t, c->'v'))
+            FROM jsonb_array_elements(g.rows) AS c WHERE %3$s;$update$, t.name, t.others, t.is_same) END,
+        CASE t.name WHEN 'runs' THEN
+          $mark$UPDATE labfeed.origins SET shipped = DEFAULT FROM jsonb_array_elements(g.rows) AS c
+            WHERE filed = (c->'k'->>'id')::bigint;$mark$ ELSE '' END);
+    END LOOP;
+    EXECUTE format($apply$
+  -- Plans are made once and used for tables of any size, also for those that were empty then.
+  CREATE OR REPLACE FUNCTION labfeed.apply(changes jsonb) RETURNS void LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan
+    SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $body$
+  DECLARE
+    g record;
+  BEGIN
+    FOR g IN
+      SELECT c->>'t' AS t, c->>'o' AS o, jsonb_agg(CASE c->>'o' WHEN 'i' THEN c->'v' ELSE c END) AS rows
+        FROM jsonb_array_elements(changes) WITH ORDINALITY AS one (c, n) GROUP BY 1, 2 ORDER BY min(n)
+    LOOP
+      CASE g.t %s
+      END CASE;
+    END LOOP;
+  END $body$ $apply$, coalesce(nullif(branches, ''), 'WHEN NULL THEN NULL;'));
+  END $define$;
+  DO $$
+  BEGIN
+    IF to_regclass('labfeed.runs') IS NOT NULL THEN
+      ALTER TABLE labfeed.runs DROP COLUMN shipped, SET (fillfactor = 80);
+      ALTER TABLE labfeed.answers DROP COLUMN shipped;
+      ALTER TABLE labfeed.origins DROP COLUMN shipped;
+      -- Members read the states of all their runs once.
+      PERFORM set_config('labfeed.seq', (SELECT seq FROM labfeed.fleet)::text, true);
+      ALTER TABLE labfeed.origins ADD COLUMN shipped bigint DEFAULT current_setting('labfeed.seq')::bigint;
+      CREATE INDEX ON labfeed.origins (member, shipped);
+      CREATE INDEX ON labfeed.origins (filed);
+    END IF;
+  END $$;
+  SELECT labfeed.define();
   `,
 ];

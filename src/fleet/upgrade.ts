@@ -102,10 +102,7 @@ async function fillTables(client: pg.ClientBase, db: Connection, tables: Tables)
   await client.query("SELECT set_config('labfeed.seq', (SELECT seq + 1 FROM labfeed.fleet)::text, true)");
   for (const table of tables.values())
     for (const rows of readRows(db, table))
-      await client.query(
-        `INSERT INTO labfeed.${table.name} SELECT * FROM jsonb_populate_recordset(NULL::labfeed.${table.name}, $1)`,
-        [JSON.stringify(rows)],
-      );
+      await client.query('SELECT labfeed.apply($1)', [JSON.stringify(rows.map((v) => ({ t: table.name, o: 'i', v })))]);
 }
 
 const AT_A_TIME = 5000;

@@ -1,48 +1,84 @@
-/** What a fleet costs the database: `npm run bench -- fleet [RUNS…]`. Needs PostgreSQL on this machine. */
+/**
+ * What a fleet costs its database and its members: `npm run bench -- fleet [RUNS…]`. `--million` adds a fleet that has filed a
+ * million runs, and `--statements` lists what the time of the server is spent on. Needs PostgreSQL on this machine.
+ */
+import { mkdtempSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join as joinPath } from 'node:path';
+import { DatabaseSync } from '@photostructure/sqlite';
 import { systemClock } from '../../src/clock.js';
 import type { Postgres } from '../../src/fleet/database.js';
 import { takeLease } from '../../src/fleet/lease.js';
-import { createMember } from '../../src/fleet/member.js';
+import { createMember, followStates, forward, join } from '../../src/fleet/member.js';
 import { receive } from '../../src/fleet/receive.js';
 import { prepareSchema } from '../../src/fleet/upgrade.js';
 import { follow, type LeadingJournal, lead, openWorkingCopy } from '../../src/fleet/working-copy.js';
-import type { SentRun } from '../../src/journal/forwards.js';
+import { migrate } from '../../src/journal/database.js';
+import { forwardingOutbox } from '../../src/journal/forwards.js';
 import { createJournal } from '../../src/journal/journal.js';
 import { createLog } from '../../src/log.js';
-import { connectTo, noPostgres, startCluster } from '../support/postgres.js';
+import { connectTo, memberOf, noPostgres, startCluster } from '../support/postgres.js';
 
-const sizes = process.argv.slice(2).map(Number);
-const MEASURED = 100;
+const options = process.argv.slice(2);
+const isDetailed = options.includes('--statements');
+const named = options.filter((option) => !option.startsWith('--')).map(Number);
+const sizes = [...(named.length > 0 ? named : [1000, 10_000, 100_000])];
+if (options.includes('--million')) sizes.push(1_000_000);
+const WATCHERS = 200;
+const MEASURED = 200;
 const { log } = createLog({ level: 'silent' });
 let made = 0;
 
 const body = `<p>${'A line of a body. '.repeat(40)}</p>`;
 const comment = 'Sample\tWeight (mg)\nS1\t1.125\n'.repeat(10);
 
-function operation(): string {
-  made += 1;
-  const sha256 = String(made).padStart(64, 'a');
-  const run: SentRun = {
-    instrument: `instrument ${made % 20}`,
-    file: { path: `/data/${made}.csv`, size: 500, mtimeNs: '1', sha256 },
-    ...{ copy: '', backlog: false, mapping: 'm', isSeparate: false },
+/** A lab PC with its own journal, without folders. */
+async function createWatcher(n: number, url: string, fleet: string, postgres: Postgres) {
+  const database = new DatabaseSync(':memory:');
+  migrate(database, ':memory:');
+  const journal = createJournal({ database, clock: systemClock, release: () => undefined });
+  const name = `pc${n}`;
+  const { member } = await join(journal, memberOf(url, name, 'watch'), fleet, postgres);
+  const outbox = forwardingOutbox(journal.store, journal.outbox);
+  const shared = { journal, postgres, name, member: () => member, spool: {} as never };
+  const around = { rescan: () => undefined, rejoin: async () => undefined };
+  return {
+    async add(): Promise<void> {
+      made += 1;
+      const path = `/data/${made}.csv`;
+      const file = { path, location: path, size: 500, mtimeNs: 1n, inode: 1n, sha256: String(made).padStart(64, 'a') };
+      const draft = { title: `run ${made}`, date: '2026-01-01', body, tags: ['a'], comments: [comment] };
+      const instrument = `instrument ${made % 20}`;
+      await outbox.add({ instrument, file, copy: '', backlog: false, mapping: 'm' }, { draft });
+    },
+    async forward(): Promise<void> {
+      while (await forward(shared));
+    },
+    follow: () => followStates({ ...shared, ...around }),
+    /** Does what it does while nothing happens. */
+    idle: () =>
+      createMember({
+        ...{ ...shared, ...around, clock: systemClock, log, listEveryMs: 60_000 },
+        live: () => ({}) as never,
+        followed: () => undefined,
+        listed: () => [],
+      }),
   };
-  const draft = { title: `run ${made}`, date: '2026-01-01', body, tags: ['a'], comments: [comment] };
-  return JSON.stringify({ kind: 'add', own: made, run, reading: { draft } });
 }
 
-/** From the members' operations to the end of their delivery, without the notebook. */
-async function file(count: number, members: readonly number[], journal: LeadingJournal, postgres: Postgres) {
-  for (let n = 0; n < count; n++)
-    await postgres.run('INSERT INTO labfeed.operations (member, number, operation) VALUES ($1, $2, $3)', [
-      ...[members[n % members.length], made + 1, operation()],
-    ]);
+type Watcher = Awaited<ReturnType<typeof createWatcher>>;
+
+/** From the watchers to the end of delivery and back, without the notebook. */
+async function file(watchers: readonly Watcher[], journal: LeadingJournal, postgres: Postgres): Promise<void> {
+  for (let n = 0; n < MEASURED; n++) await watchers[n % watchers.length]?.add();
+  for (const watcher of watchers) await watcher.forward();
   while ((await receive(journal, postgres, log)) > 0);
   for (;;) {
     const runs = await journal.outbox.claim(Date.now(), 4);
-    if (runs.length === 0) return;
+    if (runs.length === 0) break;
     await Promise.all(runs.map((run) => deliver(run, journal)));
   }
+  for (const watcher of watchers) await watcher.follow();
 }
 
 /** The records that delivery makes for a run with one comment. */
@@ -55,59 +91,79 @@ async function deliver(run: number, { outbox }: LeadingJournal): Promise<void> {
   await outbox.release(run);
 }
 
-/** Tables of a filed run, with the column that names it. */
-const PARTS = [
-  ['runs', 'id'],
-  ['drafts', 'run'],
-  ['comments', 'run'],
-  ['paths', 'run'],
-] as const;
+/** What differs between two filed runs, by table. Fingerprints and references are random, as those of real runs. */
+const FILLED: Readonly<Record<string, string>> = {
+  runs: `'id', nr, 'instrument', 'instrument ' || nr % 20, 'reference', left(sha, 20), 'sha256', sha, 'experiment', nr,
+    'path', 'pc' || nr % ${WATCHERS} || ':/data/' || nr || '.csv', 'added_at', model.added_at - (2000000 - nr) * 30000`,
+  drafts: "'run', nr",
+  comments: "'run', nr, 'comment', nr",
+  history: `'run', nr, 'id', nr * 10 + array_position(
+    '{read,intended,created,described,commentIntended,commented,finished}'::text[], model.event)`,
+  // Every second run is one of the first watcher.
+  origins: `'run', nr, 'filed', nr, 'member', CASE nr % 2 WHEN 0 THEN model.member ELSE 1 + nr % ${WATCHERS} END`,
+};
 
 /** A statement may take 20 s. */
-const FILLED_AT_A_TIME = 10_000;
+const FILLED_AT_A_TIME = 20_000;
 
-/** More filed runs, as copies of the first one, by the database alone: to file a million takes hours. */
-const fill = (from: number, upTo: number, postgres: Postgres): Promise<void> =>
+/** More filed runs, as copies of run 1, by the database alone: to file a million takes hours. */
+const fill = (count: number, postgres: Postgres): Promise<void> =>
   postgres.transaction(async (client) => {
+    const last = await client.query<{ id: number }>('SELECT max(id) AS id FROM labfeed.runs');
+    const from = (last.rows[0]?.id ?? 0) + 1;
+    const upTo = from + count - 1;
     await client.query("SELECT set_config('labfeed.seq', (SELECT seq + 1 FROM labfeed.fleet)::text, true)");
-    for (const [table, id] of PARTS)
+    for (const [table, cells] of Object.entries(FILLED))
       await client.query(
-        `INSERT INTO labfeed.${table} SELECT (jsonb_populate_record(model, jsonb_build_object('${id}', added, 'reference', 'r' || added,
-           'sha256', lpad(added::text, 64, 'b'), 'experiment', added, 'path', 'pc1:/data/' || added))).*
-           FROM labfeed.${table} AS model, generate_series($1::bigint, $2) AS added WHERE ${id} = 1`,
+        `INSERT INTO labfeed.${table} SELECT filled.* FROM labfeed.${table} AS model, LATERAL
+           (SELECT nr, encode(sha256(nr::text::bytea), 'hex') AS sha FROM generate_series($1::bigint, $2) AS nr) AS numbers,
+           LATERAL jsonb_populate_record(model, jsonb_build_object(${cells})) AS filled
+           WHERE model.${{ runs: 'id', origins: 'filed' }[table] ?? 'run'} = 1`,
         [from, upTo],
       );
+    await client.query(
+      `INSERT INTO labfeed.hours SELECT instrument, added_at / 3600000, count(*) FROM labfeed.runs WHERE id BETWEEN $1 AND $2
+         GROUP BY 1, 2 ON CONFLICT (instrument, hour) DO UPDATE SET runs = hours.runs + excluded.runs`,
+      [from, upTo],
+    );
+    await client.query("UPDATE labfeed.tallies SET runs = runs + ($2::bigint - $1 + 1) / 20 WHERE state = 'done'", [
+      from,
+      upTo,
+    ]);
     // Copies load everything again.
     await client.query('DELETE FROM labfeed.changes');
     await client.query('UPDATE labfeed.fleet SET seq = seq + 1');
   });
 
-const memberIds = async (count: number, postgres: Postgres): Promise<number[]> => {
-  const rows = await postgres.rows<{ id: number }>(
-    `INSERT INTO labfeed.members (instance, name, role, version, seen_at)
-       SELECT gen_random_uuid(), 'pc' || n, 'watch', '1', now() FROM generate_series(1, $1) AS n RETURNING id`,
-    [count],
-  );
-  return rows.map(({ id }) => id);
-};
-
 /** How long the server has executed statements since the last reset. The wait for the disk at a commit is not in it. */
 const serverMs = async (postgres: Postgres): Promise<number> =>
-  (await postgres.row<{ ms: number }>('SELECT sum(total_exec_time) AS ms FROM pg_stat_statements'))?.ms ?? 0;
+  (await postgres.row<{ ms: number }>('SELECT sum(total_exec_time) AS ms FROM pg_stat_statements WHERE toplevel'))
+    ?.ms ?? 0;
 
 const resetServerMs = (postgres: Postgres): Promise<unknown> => postgres.rows('SELECT pg_stat_statements_reset()');
 
-async function measureFiling(size: number, count: number, journal: LeadingJournal, postgres: Postgres): Promise<void> {
-  const members = await memberIds(count, postgres);
+async function listStatements(postgres: Postgres): Promise<void> {
+  const rows = await postgres.rows<Record<'calls' | 'ms' | 'read' | 'query', unknown> & { toplevel: boolean }>(
+    `SELECT toplevel, calls, round(total_exec_time::numeric, 1) AS ms, shared_blks_read AS read,
+       left(regexp_replace(query, '\\s+', ' ', 'g'), 110) AS query FROM pg_stat_statements ORDER BY total_exec_time DESC LIMIT 30`,
+  );
+  for (const { toplevel, calls, ms, read, query } of rows)
+    console.log(`  ${toplevel ? '' : '  '}${ms} ms, ${calls} calls, ${read} blocks read: ${query}`);
+}
+
+async function measureFiling(size: number, watchers: readonly Watcher[], journal: LeadingJournal, postgres: Postgres) {
+  // What other measurements have left for the server to do later.
+  await postgres.rows('CHECKPOINT');
   const before = { ...journal.shipments };
   await resetServerMs(postgres);
   const began = performance.now();
-  await file(MEASURED, members, journal, postgres);
+  await file(watchers, journal, postgres);
   const took = performance.now() - began;
   const server = (await serverMs(postgres)) / MEASURED;
+  if (isDetailed) await listStatements(postgres);
   const each = (key: keyof typeof before): number => (journal.shipments[key] - before[key]) / MEASURED;
   console.log(
-    `${size} runs, ${count} watchers: ${((MEASURED / took) * 1000).toFixed(0)} runs/s; a run takes ${server.toFixed(2)} ms ` +
+    `${size} runs, ${watchers.length} watchers: ${((MEASURED / took) * 1000).toFixed(0)} runs/s; a run takes ${server.toFixed(2)} ms ` +
       `of the server, ${each('count').toFixed(1)} shipments, ${(each('bytes') / 1000).toFixed(1)} KB, ` +
       `and the leader waits ${each('ms').toFixed(1)} ms for them`,
   );
@@ -116,71 +172,93 @@ async function measureFiling(size: number, count: number, journal: LeadingJourna
 const IDLE_S = 20;
 
 /** What watchers cost that have nothing to hand over. */
-async function measureIdle(count: number, postgres: Postgres): Promise<void> {
-  const ids = await memberIds(count, postgres);
+async function measureIdle(watchers: readonly Watcher[], postgres: Postgres): Promise<void> {
   await resetServerMs(postgres);
-  const members = ids.map((member) => {
-    const journal = createJournal({
-      database: openWorkingCopy(':memory:').database,
-      clock: systemClock,
-      release: () => undefined,
-    });
-    const settings = {
-      postgres,
-      member: () => member,
-      name: `pc${member}`,
-      clock: systemClock,
-      log,
-      listEveryMs: 60_000,
-    };
-    return createMember({
-      ...{ journal, ...settings, spool: {} as never, live: () => ({}) as never },
-      rescan: () => undefined,
-      followed: () => undefined,
-      rejoin: async () => undefined as never,
-      listed: () => [],
-    });
-  });
+  const members = watchers.map((watcher) => watcher.idle());
   await new Promise((resolve) => setTimeout(resolve, IDLE_S * 1000));
   await Promise.all(members.map((member) => member.stop()));
   const ms = (await serverMs(postgres)) / IDLE_S;
-  console.log(`${count} idle watchers: ${ms.toFixed(1)} ms of the server a second`);
+  console.log(`${watchers.length} idle watchers: ${ms.toFixed(1)} ms of the server a second`);
 }
 
-async function measure(): Promise<void> {
+const megabytes = (bytes: number): string => `${(bytes / 1e6).toFixed(0)} MB`;
+
+/** The copy of a standby: loaded, opened again, and taken over with. */
+async function takeOver(
+  size: number,
+  { folder, fleet, postgres }: { readonly folder: string; readonly fleet: string; readonly postgres: Postgres },
+  work: (journal: LeadingJournal) => Promise<void>,
+): Promise<void> {
+  const path = joinPath(folder, `${size}.db`);
+  let highest = 0;
+  const watching = setInterval(() => {
+    highest = Math.max(highest, process.memoryUsage().rss);
+  }, 50);
+  const before = process.memoryUsage().rss;
+  const loading = performance.now();
+  const first = openWorkingCopy(path);
+  await follow(first, postgres);
+  const loaded = performance.now();
+  first.database.close();
+  clearInterval(watching);
+  const opening = performance.now();
+  const copy = openWorkingCopy(path);
+  await follow(copy, postgres);
+  const taking = performance.now();
+  const lease = await takeLease(postgres, 1, { clock: systemClock, log, lost: () => undefined });
+  await follow(copy, postgres);
+  const deps = { copy, postgres, id: fleet, epoch: lease?.epoch ?? 0, clock: systemClock, log };
+  const journal = lead({ ...deps, fenced: () => undefined });
+  const ready = performance.now();
+  const database = await postgres.row<{ size: number }>(SIZE);
+  if (size > 0)
+    console.log(
+      `${size} runs: a new member loads them in ${((loaded - loading) / 1000).toFixed(1)} s, with ${megabytes(highest - before)} more memory; ` +
+        `it has ${megabytes(statSync(path).size)} on disk, the database ${megabytes(database?.size ?? 0)}; ` +
+        `opened again in ${(taking - opening).toFixed(0)} ms; takes over in ${(ready - taking).toFixed(0)} ms`,
+    );
+  await work(journal);
+  await journal.close();
+  await lease?.release(true);
+}
+
+const SIZE = 'SELECT pg_database_size(current_database()) AS size';
+
+async function measure(folder: string): Promise<void> {
   const cluster = await startCluster();
   try {
-    const postgres = connectTo(await cluster.createDatabase());
+    const url = await cluster.createDatabase();
+    const postgres = connectTo(url);
     await postgres.run('CREATE EXTENSION pg_stat_statements');
+    if (isDetailed) await postgres.run("ALTER ROLE labfeed SET pg_stat_statements.track = 'all'");
     const { id } = await prepareSchema(postgres, true);
+    const deps = { folder, fleet: id, postgres };
+    const watchers: Watcher[] = [];
+    for (let n = 1; n <= WATCHERS; n++) watchers.push(await createWatcher(n, url, id, postgres));
+    // The first runs are the model of those that fill the tables.
+    await takeOver(0, deps, (journal) => file(watchers.slice(0, 1), journal, postgres));
     let filled = 0;
-    for (const size of sizes.length > 0 ? sizes : [1000, 100_000, 1_000_000]) {
-      for (let from = filled; filled > 0 && from < size; from += FILLED_AT_A_TIME)
-        await fill(10_000_000 + from, 10_000_000 + Math.min(size, from + FILLED_AT_A_TIME) - 1, postgres);
-      const loading = performance.now();
-      const copy = openWorkingCopy(':memory:');
-      await follow(copy, postgres);
-      const taking = performance.now();
-      const lease = await takeLease(postgres, 1, { clock: systemClock, log, lost: () => undefined });
-      await follow(copy, postgres);
-      const deps = { copy, postgres, id, epoch: lease?.epoch ?? 0, clock: systemClock, log };
-      const journal = lead({ ...deps, fenced: () => undefined });
-      console.log(
-        `${size} runs: loaded in ${((taking - loading) / 1000).toFixed(1)} s; ` +
-          `with a copy that follows, the lease is taken in ${(performance.now() - taking).toFixed(0)} ms`,
-      );
-      if (filled === 0) await file(MEASURED, await memberIds(1, postgres), journal, postgres);
-      for (const count of [1, 4, 16, 200]) await measureFiling(size, count, journal, postgres);
-      filled = size;
-      await journal.close();
-      await lease?.release(true);
+    for (const size of sizes) {
+      for (; filled < size; filled = Math.min(size, filled + FILLED_AT_A_TIME))
+        await fill(Math.min(FILLED_AT_A_TIME, size - filled), postgres);
+      // As autovacuum does within minutes.
+      await postgres.rows('VACUUM ANALYZE');
+      await takeOver(size, deps, async (journal) => {
+        for (const count of [1, 4, 16, WATCHERS])
+          await measureFiling(size, watchers.slice(0, count), journal, postgres);
+      });
     }
-    await measureIdle(200, postgres);
+    await measureIdle(watchers, postgres);
     await postgres.close();
   } finally {
     await cluster.remove();
   }
 }
 
-if (noPostgres) process.exitCode = 1;
-else await measure();
+const folder = mkdtempSync(joinPath(tmpdir(), 'labfeed-bench-'));
+try {
+  if (noPostgres) process.exitCode = 1;
+  else await measure(folder);
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}

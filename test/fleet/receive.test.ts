@@ -1,6 +1,7 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/clock.js';
-import { join, knownMembership } from '../../src/fleet/member.js';
+import { Postgres } from '../../src/fleet/database.js';
+import { followStates, join, knownMembership } from '../../src/fleet/member.js';
 import { firstSetAside, retrySetAside } from '../../src/fleet/receive.js';
 import type { NewGrowth } from '../../src/growth.js';
 import { type FleetState, takeState } from '../../src/journal/forwards.js';
@@ -10,6 +11,44 @@ import { memoryJournal } from '../support/memory-journal.js';
 import { memberOf, noPostgres } from '../support/postgres.js';
 
 const newFleet = useFleets();
+
+/** Notes which tables a statement has read many rows of. */
+class CountingPostgres extends Postgres {
+  readonly read: object[] = [];
+
+  constructor(url: string) {
+    super(memberOf(url), () => undefined);
+  }
+
+  override rows<Row extends object>(text: string, values: readonly unknown[] = []): Promise<Row[]> {
+    return this.transaction(async (client) => {
+      const { rows } = await client.query<Row>(text, [...values]);
+      const counted = await client.query<object>(
+        `SELECT $1 AS text, relname FROM pg_stat_xact_user_tables WHERE coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0) > 500`,
+        [text],
+      );
+      this.read.push(...counted.rows);
+      return rows;
+    });
+  }
+}
+
+/** More runs like the first one, of this member. */
+async function fillWith(count: number, member: number, postgres: Postgres): Promise<void> {
+  await postgres.transaction(async (client) => {
+    await client.query("SELECT set_config('labfeed.seq', '1', true)");
+    await client.query(
+      `INSERT INTO labfeed.runs SELECT filled.* FROM labfeed.runs AS model, generate_series(10, $1) AS n, LATERAL
+         jsonb_populate_record(model, jsonb_build_object('id', n, 'sha256', n, 'reference', n)) AS filled WHERE model.id = 1`,
+      [count + 9],
+    );
+    await client.query(
+      'INSERT INTO labfeed.origins (member, run, filed) SELECT $1, n, n FROM generate_series(10, $2) AS n',
+      [member, count + 9],
+    );
+  });
+  await postgres.rows('ANALYZE');
+}
 
 describe.skipIf(noPostgres)('operations of members', () => {
   test('take effect once, whatever is sent again, and equal files of two members are one run', async () => {
@@ -156,6 +195,28 @@ describe.skipIf(noPostgres)('operations of members', () => {
     await expect(join(one.own, memberOf(fleet.url, 'pc1'), 'other', fleet.postgres)).rejects.toThrow(
       'belongs to another fleet',
     );
+  });
+
+  test('however many runs a fleet has, handing over and following read only rows of the runs that change', async () => {
+    const fleet = await newFleet();
+    const one = await fleet.member('pc1');
+    await one.outbox.add(newRun('a'), reading('a'));
+    await one.forward();
+    const states = { name: 'pc1', member: () => one.member, rescan: () => undefined, rejoin: async () => undefined };
+    await followStates({ journal: one.own, postgres: fleet.postgres, ...states });
+    await fillWith(20_000, one.member, fleet.postgres);
+    await one.outbox.add(newRun('b'), reading('b'));
+    const counting = new CountingPostgres(fleet.url);
+    onTestFinished(() => counting.close());
+    await one.forward();
+    await fleet.journal.outbox.record(2, { kind: 'intended', server: 's', floor: 1, at: 1 });
+    await followStates({ journal: one.own, postgres: counting, ...states });
+    const changes = [
+      { t: 'runs', o: 'u', k: { id: 1 }, v: { attempts: 1 } },
+      { t: 'history', o: 'i', v: { id: 1000, run: 1, at: 1, event: 'read' } },
+    ];
+    await counting.rows("SELECT set_config('labfeed.seq', '9', true), labfeed.apply($1)", [JSON.stringify(changes)]);
+    expect(counting.read).toEqual([]);
   });
 
   test('the state of an older version does not count for the file that is there now', async () => {
