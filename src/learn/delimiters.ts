@@ -3,7 +3,8 @@ import { chooseDelimiter, compileSplit, lineFormat, splitAll, splitLine } from '
 import { isBlank, isRule, type Line, type TimeSlice } from '../parse/lines.js';
 import { countColumns } from './header.js';
 import { isMeasure, isWord, kindsOf, mergeKinds } from './kinds.js';
-import { type FoundRows, type FoundTable, findLayout, type Layout, type LongRow, withoutNames } from './layout.js';
+import { type FoundRows, type FoundTable, findLayout, type Layout, withoutNames } from './layout.js';
+import type { LongRow } from './long-rows.js';
 
 /** Which delimiter splits a file, judged by the tables that it yields. */
 

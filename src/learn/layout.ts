@@ -18,6 +18,7 @@ import {
 } from './header.js';
 import { areSamples, isMeasure, isQuantity, isSimilarWidth, isSubject, kindsOf, mergeKinds } from './kinds.js';
 import { type FoundLevels, findLevels } from './levels.js';
+import { findLongRow, type LongRow, widthOf } from './long-rows.js';
 
 /** Where the tables of a file are: which lines are rows, which are headers, which are plates. */
 
@@ -125,15 +126,6 @@ const belowNames = (body: Body, lines: readonly Line[]): FoundRows => ({
   },
 });
 
-/** A row with more cells than its header: one of its values may be in the wrong column. */
-export interface LongRow {
-  readonly at: number;
-  readonly line: Line;
-  /** How many columns the header names. */
-  readonly columns: number;
-  readonly body: Body;
-}
-
 interface Search {
   readonly found: FoundTable[];
   readonly headless: Line[];
@@ -239,52 +231,6 @@ const fitsBelow = (line: Line | undefined, { kinds }: Body): boolean =>
   line !== undefined &&
   kindsOf(line).some(isMeasure) &&
   kindsOf(line).every((kind, n) => !isMeasure(kind) || kind === kinds[n]);
-
-/** Searches from the header to the line directly below the rows. */
-function findLongRow(lines: readonly Line[], body: Body, header: Header, region: Range): LongRow | undefined {
-  const columns = Math.max(...header.names.map(widthOf));
-  if (columns < 2) return undefined;
-  for (let at = header.from + header.rows; at <= body.to && at < region.to; at++) {
-    const line = lines[at];
-    if (!line || widthOf(line) <= columns || isBlank(line)) continue;
-    if (kindsOf(line).some((kind, n) => n < columns && isMeasure(kind) && kind === body.kinds[n]))
-      return { at, line, columns, body };
-  }
-  return findShiftedRow(lines, body, columns);
-}
-
-/** A row without one of its cells, other than the last: its last number is like those of the next column. */
-function findShiftedRow(lines: readonly Line[], body: Body, columns: number): LongRow | undefined {
-  const isShort = ({ cells }: Line) => cells.length > 1 && cells.length < columns;
-  const at = lines.slice(body.from, body.to).findIndex((line) => isShort(line) && !isBlank(line));
-  if (at < 0) return undefined;
-  const whole = lines.slice(body.from, Math.min(body.to, body.from + MAX_WHOLE_ROWS)).filter((row) => !isShort(row));
-  for (let index = body.from + at; index < body.to; index++) {
-    const line = lines[index];
-    if (!line || !isShort(line) || isBlank(line)) continue;
-    const last = line.cells.length - 1;
-    const isOutside = !isInRange(line.cells[last], whole, last);
-    if (isOutside && isInRange(line.cells[last], whole, last + 1)) return { at: index, line, columns, body };
-  }
-  return undefined;
-}
-
-/** More rows would not change the range much. */
-const MAX_WHOLE_ROWS = 1000;
-
-/** Whether a number is about as large as those of a column. Without numbers to compare it with, it is. */
-function isInRange(text: string | undefined, rows: readonly Line[], column: number): boolean {
-  const toNumber = (cell: string | undefined) => Number.parseFloat((cell ?? '').replace(',', '.'));
-  const value = toNumber(text);
-  const values = rows.map(({ cells }) => toNumber(cells[column])).filter(Number.isFinite);
-  if (!Number.isFinite(value) || values.length < 2) return true;
-  const [least, most] = [Math.min(...values), Math.max(...values)];
-  const margin = Math.max(most - least, Math.abs(most) / 2, Math.abs(least) / 2);
-  return value >= least - margin && value <= most + margin;
-}
-
-/** Without the empty cells that trailing delimiters leave. */
-const widthOf = ({ cells }: Line): number => cells.findLastIndex((cell) => cell !== '') + 1;
 
 /** Distinguishes tables from lists of facts, which can look alike. */
 function isTable(lines: readonly Line[], body: Body, header: Header, region: Range): boolean {

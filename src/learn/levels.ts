@@ -2,6 +2,7 @@ import type { ParseMapping } from '../config/vocabulary.js';
 import { isBlank, type Line } from '../parse/lines.js';
 import { escapeRegex } from '../text.js';
 import { type CellKind, isMeasure, isWordOf, kindsOf, mergeKinds } from './kinds.js';
+import { widthOf } from './long-rows.js';
 
 /**
  * Rows within rows, as battery cyclers write them: the line of a cycle, below it the lines of its steps, and below each
@@ -163,8 +164,6 @@ function collect(sign: Sign, lines: readonly Line[]): { levels: Level[]; strays:
   }
   return { levels, strays };
 }
-
-const widthOf = ({ cells }: Line): number => cells.findLastIndex((cell) => cell !== '') + 1;
 
 /** An indented line belongs to its level whatever its cells are. Other signs are weaker, so the cells must fit. */
 function kindsWith({ header, kinds, rows }: Level, line: Line, sign: Sign): readonly CellKind[] | undefined {

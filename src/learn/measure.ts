@@ -13,7 +13,8 @@ import { type DescribedFile, type DescribedTable, describeTables, type TableMapp
 import { findPairs } from './facts.js';
 import type { Body, Range } from './header.js';
 import { isNoValue, kindsOf } from './kinds.js';
-import { type FoundTable, findLayout, fitsBody, type Layout, type LongRow, MAX_TABLES } from './layout.js';
+import { type FoundTable, findLayout, fitsBody, type Layout, MAX_TABLES } from './layout.js';
+import type { LongRow } from './long-rows.js';
 import { byWords, findUnnamed } from './unnamed.js';
 
 /** How a file can be read, as a mapping. */
