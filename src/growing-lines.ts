@@ -364,6 +364,7 @@ export async function handOver(
     const { notes } = growth;
     const appended = await journal.growths.append({
       generation: generation.id,
+      from: generation.offset,
       upto,
       lines: all,
       tail,

@@ -43,6 +43,7 @@ interface GrownRuns {
 /** The complete lines of a generation from one offset to another. */
 export interface NewBatch extends HandedOver {
   readonly generation: number;
+  readonly from: number;
   /** For people: which lines, and what is noteworthy about them. */
   readonly range: string;
   readonly notes: readonly string[];

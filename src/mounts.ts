@@ -13,6 +13,8 @@ export interface Mount {
   readonly share: string | undefined;
   /** Whether calls may never return: a share, or the program behind a FUSE file system. */
   readonly mayHang: boolean;
+  /** The server and folder of a share, which are the same on every machine. */
+  readonly source?: string | undefined;
 }
 
 /** Replaced in tests. */
@@ -64,6 +66,9 @@ const NETWORK_TYPES: ReadonlySet<string> = new Set([
 /** The source of a remote FUSE mount whose type is unknown: `https://…`, `//server/share`, `user@host:/path`. */
 const REMOTE_SOURCE = /^[a-z][a-z0-9+.-]*:\/\/|^\/\/|^[^/]+@[^/]+:/i;
 
+/** `host:/folder`, `//server/share` or a URL. Others, such as the tag of a virtual machine, mean something else elsewhere. */
+const NAMES_SERVER = /^\/\/|^[^/]+:/;
+
 const ROOT: Mount = { id: '', point: '/', share: undefined, mayHang: false };
 
 /** A mount point of autofs waits for its mount. */
@@ -96,6 +101,7 @@ function parseLine(line: string): Line[] {
       type,
       share,
       mayHang: share !== undefined || isFuse || type === AUTOFS,
+      source: share !== undefined && NAMES_SERVER.test(source) ? `${source} ${root}` : undefined,
     },
   ];
 }

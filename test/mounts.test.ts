@@ -61,6 +61,14 @@ test('links to a share are followed, those on it are not', () => {
   expect(mountOf(join(folder, 'loop'), mounts).point).toBe('/');
 });
 
+test('shares that name their server have the same source on every machine', () => {
+  expect(mountOf('/mnt/nfs/a', mounts).source).toBe('nas:/lab /');
+  expect(mountOf('/mnt/smb/a', mounts).source).toBe('//nas/lab /');
+  // The tag of a virtual machine, and a disk.
+  expect(mountOf('/mnt/host', mounts).source).toBeUndefined();
+  expect(mountOf('/srv/data', mounts).source).toBeUndefined();
+});
+
 test('the tables of the system are read', () => {
   expect(mountOf('/proc/self')).toMatchObject({ point: '/proc', mayHang: false });
 });

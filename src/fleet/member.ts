@@ -396,20 +396,29 @@ export async function followStates(deps: FollowDeps): Promise<void> {
   const upto = (await postgres.row<{ seq: number }>('SELECT seq FROM labfeed.fleet'))?.seq ?? 0;
   if (upto < from) return deps.rejoin();
   if (upto === from) return;
-  const states = await postgres.rows<FleetState>(
-    `SELECT origins.run AS own, sha256, step, parked, failure, reason, server, experiment, mapping, runs.path = '' AS "isErased",
-       (SELECT substr(remaps.path, length($3) + 1) FROM labfeed.remaps WHERE run = runs.id AND starts_with(remaps.path, $3))
-       AS remap FROM labfeed.origins JOIN labfeed.runs ON runs.id = filed WHERE member = $1 AND shipped > $2 ORDER BY origins.run`,
-    [member, from, `${name}:`],
-  );
   const rescans = new Set<string | undefined>();
-  for (const state of states) {
-    rescans.add(await store.apply(() => takeState(store, state)));
-    if (state.isErased) await erase(state.own, journal);
+  for (let after = { shipped: from, own: Number.MAX_SAFE_INTEGER }; ; ) {
+    const states = await postgres.rows<FleetState & { readonly shipped: number }>(
+      `SELECT shipped, origins.run AS own, sha256, step, parked, failure, reason, server, experiment, mapping,
+         runs.path = '' AS "isErased", (SELECT substr(remaps.path, length($5) + 1) FROM labfeed.remaps WHERE run = runs.id
+         AND starts_with(remaps.path, $5)) AS remap FROM labfeed.origins JOIN labfeed.runs ON runs.id = filed
+         WHERE member = $1 AND (shipped, origins.run) > ($2, $3) ORDER BY shipped, origins.run LIMIT $4`,
+      [...[member, after.shipped, after.own, STATES_AT_A_TIME, `${name}:`]],
+    );
+    for (const state of states) {
+      rescans.add(await store.apply(() => takeState(store, state)));
+      if (state.isErased) await erase(state.own, journal);
+    }
+    const last = states.at(-1);
+    if (!last || states.length < STATES_AT_A_TIME) break;
+    after = last;
   }
   await store.commit(() => void store.db.run`UPDATE membership SET followed = ${upto}`);
   for (const instrument of rescans) if (instrument !== undefined) rescan(instrument);
 }
+
+/** After the database was restored, a member asks for all of its runs. */
+const STATES_AT_A_TIME = 500;
 
 type FollowDeps = Pick<MemberDeps, 'journal' | 'postgres' | 'name' | 'member' | 'rescan' | 'rejoin'>;
 

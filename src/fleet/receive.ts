@@ -1,5 +1,6 @@
 import type { SetAside } from '../alarms/conditions.js';
 import { explain, FileError } from '../errors.js';
+import type { NewBatch } from '../growth.js';
 import type { Connection } from '../journal/database.js';
 import type { Operation, SentReading, SentRun } from '../journal/forwards.js';
 import { append, attach, flush, report } from '../journal/growths.js';
@@ -79,12 +80,16 @@ function setAside({ member, name, number, operation }: Sent, reason: string, { s
       VALUES (${member}, ${name}, ${number}, ${store.now()}, ${reason}, ${JSON.stringify(operation)})`;
 }
 
-/** The first one, apart from lines that wait for a person's decision about their run, which has its own alarm. */
+/**
+ * The first one, apart from lines that wait for a person's decision about their run, which has its own alarm, and those
+ * that wait for another member.
+ */
 export function firstSetAside(db: Connection): SetAside | undefined {
   const found = db.row<{ member: string; number: number; reason: string; isGrowth: number }>`
     SELECT name AS member, number, reason,
         json_extract(operation, '$.kind') IN ('append', 'flush', 'report', 'attach') AS isGrowth FROM failures
       WHERE NOT EXISTS (SELECT 1 FROM runs WHERE parked = 'held' AND runs.reason = failures.reason)
+        AND substr(reason, 1, ${WAITS.length}) <> ${WAITS}
       ORDER BY isGrowth, at, failures.member, number LIMIT 1`;
   return found && { ...found, isGrowth: found.isGrowth === 1 };
 }
@@ -95,8 +100,8 @@ export function firstSetAside(db: Connection): SetAside | undefined {
  */
 export async function retrySetAside(journal: LeadingJournal): Promise<void> {
   const { db, apply: change } = journal.store;
-  const rows = db.rows<Omit<Sent, 'operation'> & { operation: string }>`
-    SELECT member, name, number, operation FROM failures ORDER BY member, number LIMIT 1000`;
+  const rows = db.rows<Omit<Sent, 'operation'> & { operation: string; at: number }>`
+    SELECT member, name, number, operation, at FROM failures ORDER BY member, number LIMIT 1000`;
   const blocked = new Set<string>();
   for (const row of rows) {
     const operation = JSON.parse(row.operation) as Operation;
@@ -111,7 +116,7 @@ export async function retrySetAside(journal: LeadingJournal): Promise<void> {
     const line = `${row.member} ${generationOf(operation)}`;
     if (blocked.has(line)) continue;
     const isApplied = await change(() => {
-      if (grow(operation, sent, journal) !== undefined) return false;
+      if (grow(operation, sent, journal, row.at) !== undefined) return false;
       forget();
       return true;
     }).catch(() => false);
@@ -205,30 +210,37 @@ function waitsFor(operation: Growth, { member }: Sent, { store: { db } }: Leadin
   return earlier.find(isSame)?.reason;
 }
 
-/** Within a commit. Returns why it has to wait. */
-function grow(operation: Growth, sent: Sent, journal: LeadingJournal): string | undefined {
+/** Within a commit. Returns why it has to wait. `since`: when it was set aside. */
+function grow(operation: Growth, sent: Sent, journal: LeadingJournal, since?: number): string | undefined {
   const { store } = journal;
   const { db, now } = store;
-  const generation = fleetGeneration(sent.member, generationOf(operation));
+  const own = fleetGeneration(sent.member, generationOf(operation));
+  const generation = db.value<number>`SELECT filed FROM shared_generations WHERE generation = ${own}` ?? own;
   switch (operation.kind) {
     case 'append': {
-      const { batch, own } = operation;
-      const parts = batch.parts.map(({ run, ...part }) => ({ ...part, run: toFleetRun(run, sent) }));
-      const tail = Buffer.from(batch.tail, 'hex');
-      const appended = append(store, { ...batch, generation, tail, parts }, now());
+      const parts = operation.batch.parts.map(({ run, ...part }) => ({ ...part, run: toFleetRun(run, sent) }));
+      const tail = Buffer.from(operation.batch.tail, 'hex');
+      const batch = { ...operation.batch, generation: own, tail, parts };
+      const shared = share(db, batch, sent, now() - (since ?? now()) > WAIT_MS);
+      if (shared.reason !== undefined) return shared.reason;
+      for (const [n, run] of shared.runs.entries())
+        if (run !== undefined) noteOrigin(db, sent, operation.own[n] ?? 0, run);
+      if (shared.isKnown) return undefined;
+      const appended = append(store, { ...batch, generation: shared.generation }, now());
       if (appended.blocked !== undefined) {
         // If a person has it filed again, it is with the lines of the file as they are read now.
         db.run`DELETE FROM drafts WHERE run = ${appended.blocked}`;
         return appended.reason;
       }
-      for (const [n, added] of appended.added.entries()) noteOrigin(store.db, sent, own[n] ?? 0, added.run);
+      for (const [n, added] of appended.added.entries()) noteOrigin(db, sent, operation.own[n] ?? 0, added.run);
       return undefined;
     }
     case 'flush':
-      flush(db, generation, operation.isEnd);
+      flush(db, generation, operation.isEnd && generation === own);
       return undefined;
     case 'report':
-      report(db, generation, operation.what, operation.isEnd, now());
+      // Of a file that several follow, the first one reports.
+      if (generation === own) report(db, generation, operation.what, operation.isEnd, now());
       return undefined;
     case 'attach': {
       const files = operation.files.map((file) => ({ ...file, path: fleetPath(sent.name, file.path) }));
@@ -236,6 +248,73 @@ function grow(operation: Growth, sent: Sent, journal: LeadingJournal): string | 
     }
   }
   return undefined;
+}
+
+/** How the reason begins for lines that wait for another member. */
+const WAITS = 'the lines wait for ';
+
+/** `every` is shorter. A member that has not handed over the lines by then is gone. */
+const WAIT_MS = 24 * 3_600_000;
+
+interface Shared {
+  /** Whose runs get the lines. */
+  readonly generation: number;
+  /** Why they have to wait. */
+  readonly reason?: string | undefined;
+  /** Whether the fleet has the lines. */
+  readonly isKnown: boolean;
+  /** The runs that have them, for each part. */
+  readonly runs: readonly (number | undefined)[];
+}
+
+/**
+ * Several members can follow the same file on a share. Each reads it at times of its own, so their batches end at different
+ * lines. Lines that the fleet has are known; a batch that continues them is appended, whoever sends it. One that begins with
+ * lines that the fleet has cannot be divided: another member hands over the rest of them.
+ */
+function share(db: Connection, batch: NewBatch, { name }: Sent, isOver: boolean): Shared {
+  const { generation: own, from, upto, tail } = batch;
+  const alone = { generation: own, isKnown: false, runs: [] };
+  const generation = sharedWith(db, batch, name);
+  const isShared = db.exists`SELECT 1 FROM shared_generations WHERE filed = ${generation}`;
+  const at = db.row<{ upto: number; tail: Uint8Array }>`SELECT upto, tail FROM generations WHERE id = ${generation}`;
+  if (!isShared || !at) return alone;
+  const runs = batch.parts.map(
+    ({ run }) =>
+      db.value<number>`
+        SELECT id FROM runs WHERE instrument = ${run.instrument} AND sha256 = ${run.file.sha256} AND copy = ''
+          ORDER BY refiling DESC LIMIT 1`,
+  );
+  const isOther = upto === at.upto && tail.length === at.tail.length && Buffer.compare(tail, at.tail) !== 0;
+  if (upto <= at.upto && !isOther) return { generation, isKnown: true, runs };
+  if (from === at.upto) return { generation, isKnown: false, runs: [] };
+  if (!isOver)
+    return {
+      ...alone,
+      generation,
+      reason: `${WAITS}another machine that follows ${batch.parts[0]?.run.file.path}, too`,
+    };
+  // Nobody knows any more which of its lines are in the notebook: a person decides.
+  db.run`DELETE FROM growths WHERE generation = ${generation}`;
+  db.run`DELETE FROM shared_generations WHERE filed = ${generation}`;
+  return alone;
+}
+
+/** The generation of the member that first handed over lines of this file; its own if there is no other. */
+function sharedWith(db: Connection, { generation: own, parts }: NewBatch, name: string): number {
+  const known = db.value<number>`SELECT filed FROM shared_generations WHERE generation = ${own}`;
+  if (known !== undefined || db.exists`SELECT 1 FROM growths WHERE generation = ${own}`) return known ?? own;
+  for (const { run } of parts) {
+    const filed = db.row<{ generation: number; path: string }>`
+      SELECT generation, path FROM growths JOIN runs ON runs.id = run WHERE instrument = ${run.instrument}
+        AND sha256 = ${run.file.sha256} AND copy = '' ORDER BY refiling DESC LIMIT 1`;
+    // A machine whose journal was lost is no other.
+    if (!filed || filed.path === '' || filed.path.startsWith(fleetPath(name, ''))) continue;
+    for (const generation of [own, filed.generation])
+      db.run`INSERT OR IGNORE INTO shared_generations (generation, filed) VALUES (${generation}, ${filed.generation})`;
+    return filed.generation;
+  }
+  return own;
 }
 
 /** As intake does on one machine: looked up first, then added. */

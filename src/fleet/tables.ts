@@ -32,6 +32,11 @@ export const FLEET_TABLES = `
     PRIMARY KEY (member, run)
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX IF NOT EXISTS origins_filed ON origins (filed);
+  -- Growing files on a share that several members follow: their lines go to the runs of the first one.
+  CREATE TABLE IF NOT EXISTS shared_generations (
+    generation INTEGER PRIMARY KEY,
+    filed      INTEGER NOT NULL     -- the generation that has the runs
+  ) STRICT;
   -- Operations that could not be applied.
   CREATE TABLE IF NOT EXISTS failures (
     member    INTEGER NOT NULL,
@@ -116,7 +121,7 @@ const MORE: Readonly<Record<string, string>> = {
   origins: `
   ALTER TABLE labfeed.origins ADD COLUMN shipped bigint;
   ALTER TABLE labfeed.origins ALTER COLUMN shipped SET DEFAULT current_setting('labfeed.seq')::bigint;
-  CREATE INDEX ON labfeed.origins (member, shipped);
+  CREATE INDEX ON labfeed.origins (member, shipped, run);
   CREATE INDEX ON labfeed.origins (filed);`,
 };
 
@@ -334,8 +339,17 @@ export const FLEET_STEPS: readonly string[] = [
       -- Members read the states of all their runs once.
       PERFORM set_config('labfeed.seq', (SELECT seq FROM labfeed.fleet)::text, true);
       ALTER TABLE labfeed.origins ADD COLUMN shipped bigint DEFAULT current_setting('labfeed.seq')::bigint;
-      CREATE INDEX ON labfeed.origins (member, shipped);
+      CREATE INDEX ON labfeed.origins (member, shipped, run);
       CREATE INDEX ON labfeed.origins (filed);
+    END IF;
+  END $$;
+  SELECT labfeed.define();
+  `,
+  `
+  DO $$
+  BEGIN
+    IF to_regclass('labfeed.runs') IS NOT NULL THEN
+      CREATE TABLE labfeed.shared_generations (generation bigint PRIMARY KEY, filed bigint NOT NULL);
     END IF;
   END $$;
   SELECT labfeed.define();

@@ -125,8 +125,8 @@ describe.skipIf(noPostgres)('operations of members', () => {
     });
     const batch = { generation: 1, lines: 1, tail: new Uint8Array([0, 255]), range: 'line 1', notes: [] };
     for (const [n, member] of members.entries()) {
-      await member.growths.append({ ...batch, upto: 10, parts: [grown(n, `${n} first`)] });
-      await member.growths.append({ ...batch, upto: 20, parts: [grown(n, `${n} second`)] });
+      await member.growths.append({ ...batch, from: 0, upto: 10, parts: [grown(n, `${n} first`)] });
+      await member.growths.append({ ...batch, from: 10, upto: 20, parts: [grown(n, `${n} second`)] });
       await member.growths.flush(1);
       await member.growths.report(1, 'the file was renamed', false);
     }
@@ -139,6 +139,80 @@ describe.skipIf(noPostgres)('operations of members', () => {
     // Nothing but its number shows that this was applied before.
     const reports = fleet.journal.store.db.values`SELECT run FROM history WHERE event = 'fileChanged'`;
     expect(reports).toHaveLength(2);
+  });
+
+  test('a growing file on a share that two members follow is one run, and each line is taken once', async () => {
+    const fleet = await newFleet();
+    const [one, two] = [await fleet.member('pc1'), await fleet.member('pc2')];
+    const take = ({ growths }: typeof one, generation: number, from: number, upto: number, day = '') =>
+      growths.append({
+        ...{ generation, from, upto, lines: upto, tail: new Uint8Array([upto]), range: '', notes: [] },
+        parts: [
+          {
+            ...{ day, run: newRun(`g${day}`, '/share/log'), rows: 1, accumulated: '{}' },
+            reading: reading(`${day}${from} to ${upto}`),
+          },
+        ],
+      });
+    await take(one, 1, 0, 10);
+    await one.forward();
+    await take(two, 5, 0, 7);
+    // It has lines that the fleet has, and others: pc1 will hand those over.
+    await take(two, 5, 7, 15);
+    await take(two, 5, 15, 30);
+    await two.forward();
+    expect(fleet.comments()).toEqual(['0 to 10']);
+    expect(firstSetAside(fleet.journal.store.db)).toBeUndefined();
+    await take(one, 1, 10, 30);
+    await one.forward();
+    await retrySetAside(fleet.journal);
+    expect(fleet.failures()).toEqual([]);
+    // Whoever continues, also with the first lines of another day.
+    await take(two, 5, 30, 40, '2026-01-02');
+    await two.forward();
+    await two.growths.report(5, 'the file was read to its end', true);
+    await two.forward();
+    await take(one, 1, 30, 35, '2026-01-02');
+    await take(one, 1, 35, 50, '2026-01-02');
+    await one.forward();
+    await take(two, 5, 40, 50, '2026-01-02');
+    await two.forward();
+    await retrySetAside(fleet.journal);
+    expect(fleet.comments()).toEqual(['0 to 10', '10 to 30', '2026-01-0230 to 40', '2026-01-0240 to 50']);
+    expect(fleet.failures()).toEqual([]);
+    expect(fleet.runs()).toHaveLength(2);
+    const origins = fleet.journal.store.db.rows`SELECT member, run, filed FROM origins ORDER BY filed, member`;
+    expect(origins).toMatchObject([{ filed: 1 }, { filed: 1 }, { filed: 2 }, { filed: 2 }]);
+  });
+
+  test('lines that the other member of a share never hands over wait for a decision after a day', async () => {
+    const fleet = await newFleet();
+    const [one, two] = [await fleet.member('pc1'), await fleet.member('pc2')];
+    const take = ({ growths }: typeof one, from: number, upto: number) =>
+      growths.append({
+        ...{ generation: 1, from, upto, lines: upto, tail: new Uint8Array(), range: '', notes: [] },
+        parts: [{ day: '', run: newRun('g', '/share/log'), rows: 1, accumulated: '{}', reading: reading(`${upto}`) }],
+      });
+    await take(one, 0, 10);
+    await one.forward();
+    await fleet.journal.outbox.record(
+      1,
+      { kind: 'intended', server: 's', floor: 1, at: 1 },
+      { kind: 'created', experiment: 7, found: false },
+      { kind: 'finished' },
+    );
+    await take(two, 0, 15);
+    await two.forward();
+    await retrySetAside(fleet.journal);
+    expect(fleet.runs()).toMatchObject([{ parked: null }]);
+    fleet.journal.store.db.run`UPDATE failures SET at = at - 25 * 3600000`;
+    await retrySetAside(fleet.journal);
+    expect(fleet.runs()).toMatchObject([{ parked: 'held' }]);
+    expect(fleet.comments()).toEqual(['10']);
+    await fleet.journal.requests.decide({ kind: 'refile', run: 1 }, { path: '', has: 'otherBytes' });
+    await retrySetAside(fleet.journal);
+    expect(fleet.failures()).toEqual([]);
+    expect(fleet.comments()).toContain('15');
   });
 
   test('lines of a file whose experiment another journal filed wait for a decision, in their order', async () => {
@@ -156,10 +230,10 @@ describe.skipIf(noPostgres)('operations of members', () => {
       { kind: 'created', experiment: 7, found: false },
       { kind: 'finished' },
     );
-    await one.growths.append({ ...batch, upto: 10, parts: [part('first')] });
+    await one.growths.append({ ...batch, from: 0, upto: 10, parts: [part('first')] });
     // Of another day, whose run is not held.
     const next = { ...part('second'), day: '2026-01-02', run: newRun('h', '/data/log') };
-    await one.growths.append({ ...batch, upto: 20, parts: [next] });
+    await one.growths.append({ ...batch, from: 10, upto: 20, parts: [next] });
     await one.send();
     await fleet.receive();
     expect(fleet.runs()).toMatchObject([{ parked: 'held' }]);

@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { weighing } from '../support/daemon-process.js';
 import { makeFleet } from '../support/fleet-site.js';
 import { labfeed } from '../support/labfeed.js';
+import { mountShare } from '../support/mount.js';
 import { connectTo, noPostgres } from '../support/postgres.js';
 import { sha256 } from '../support/runs.js';
 import { until } from '../support/until.js';
@@ -94,6 +95,46 @@ describe.skipIf(noPostgres)('the files of a watcher', () => {
     expect(texts()).toHaveLength(2);
     for (const value of ['12.5', '13.5', '22.5', '23.5']) expect(texts().join().split(value)).toHaveLength(2);
     await Promise.all(others.map((daemon) => daemon.stop()));
+  }, 240_000);
+
+  test('a growing file on a share that two members watch is filed once', async ({ skip }) => {
+    const fleet = await makeFleet();
+    const [source, at] = [join(fleet.folder, 'source'), join(fleet.folder, 'share')];
+    for (const folder of [source, at]) mkdirSync(folder);
+    await mountShare(source, at, skip);
+    const file = join(source, 'temp.csv');
+    writeFileSync(file, 'Time,T (°C)\n2026-03-04 00:00:00,1.5\n');
+    const instruments = (every: string) => `
+  logger:
+    watch: ${at}
+    run: { growing: { per: file, every: ${every} } }
+    ready: { quiet: 100ms }
+    poll: 300ms
+    existing: ingest
+    parse: { delimiter: ',', dates: { format: 'yyyy-MM-dd HH:mm:ss' }, table: {} }
+    experiment: { title: "{{ file.stem }}", plot: never }`;
+    const daemons = [
+      fleet.member('s1', { role: 'deliver' }).start(),
+      fleet.member('pc1', { role: 'watch', instruments: instruments('1s') }).start(),
+      fleet.member('pc2', { role: 'watch', instruments: instruments('1700ms') }).start(),
+    ];
+    const texts = () =>
+      fleet.notebook.control.experiments().map(({ comments }) => comments.map(({ comment }) => comment).join('\n'));
+    for (let n = 1; n <= 20; n++) {
+      appendFileSync(file, `2026-03-04 00:${10 + n}:00,${n}00.25\n`);
+      await new Promise((resolve) => setTimeout(resolve, 300));
+    }
+    await until('the last line is filed', () => texts().join().includes('2000.25'), 90_000);
+    await new Promise((resolve) => setTimeout(resolve, 6000));
+    expect(texts()).toHaveLength(1);
+    for (let n = 1; n <= 20; n++)
+      expect(
+        texts()
+          .join()
+          .split(/[^\d.]/)
+          .filter((text) => text === `${n}00.25`),
+      ).toHaveLength(1);
+    await Promise.all(daemons.map((daemon) => daemon.stop()));
   }, 240_000);
 
   test('commands on one member show and decide about the runs of another', async () => {

@@ -243,7 +243,7 @@ export function createDatabase(
       'INSERT INTO labfeed.operations',
       ([member, numbers, texts]) => insertOperations(member as number, numbers as number[], texts as string[]),
     ],
-    ['SELECT origins.run AS own', ([member, from]) => statesOf(member as number, from as number)],
+    ['SELECT shipped, origins.run AS own', ([member, from]) => statesOf(member as number, from as number)],
     ['SELECT answer FROM labfeed.answers', () => NOTHING],
     ['UPDATE labfeed.members SET seen_at', () => NOTHING],
     ['SELECT name, role, version', () => NOTHING],
