@@ -41,6 +41,7 @@ const databaseFindings = (reason: string): Finding[] => [
     graceMs: OUTAGE_GRACE_MS,
   },
   { kind: 'auth' },
+  { kind: 'held' },
 ];
 
 function notebookFindings({ url, gate, answered }: Facts['notebook']): Finding[] {

@@ -11,9 +11,20 @@ interface Claim {
   readonly told_over: boolean | null;
 }
 
+/** There is one of each in a fleet, whatever run or operation its text names. */
+const OF_FLEET: ReadonlySet<string> = new Set(['auth', 'outage', 'overdue', 'operation']);
+
+/** How many there are can change between the looks of two machines. */
+const COUNTED =
+  /(?<!\S)\d[\d,]* ((?:existing |filed )?(?:file|run))s? (?:is|are|has|have|needs?)(?: a)?(?: names?)?(?!\S)/g;
+
+/** The same for machines that see the same trouble. A halt, which is of no instrument, concerns the whole fleet. */
+const keyOf = (kind: string, instrument: string, text: string): string =>
+  OF_FLEET.has(kind) || (kind === 'held' && instrument === '') ? kind : `${kind} ${text.replace(COUNTED, '$1')}`;
+
 /**
- * Whether this member is the one that notifies people. Members that raise an alarm with the same text see the same trouble,
- * such as a share that is gone: the first one reports it, and the last one for which it is over reports that. The answer
+ * Whether this member is the one that notifies people. Members that raise an alarm with the same text, apart from numbers of
+ * files and runs, see the same trouble, such as a share that is gone: the first one reports it, and the last one for which it is over reports that. The answer
  * for a notice stays the same, however often it is asked: a notice can go to several places, and be repeated.
  */
 export const isReporter = (postgres: Postgres, member: number, notice: Notice): Promise<boolean> =>
@@ -28,7 +39,7 @@ export const isReporter = (postgres: Postgres, member: number, notice: Notice): 
     if (state === 'over' && !claim) return true;
     if (state === 'raised' && claim) return claim.told;
     if (claim && claim.told_over !== null) return claim.told_over;
-    const key = claim?.key ?? `${kind} ${text}`;
+    const key = claim?.key ?? keyOf(kind, instrument, text);
     await client.query('SELECT pg_advisory_xact_lock(hashtext($1))', [key]);
     const isAlone = !(await isRaisedElsewhere(client, key, member));
     if (state === 'over')

@@ -88,6 +88,7 @@ export async function joinFleet(deps: FleetDeps) {
   const path = fleetCopyOf(journal.store.db.database.location() ?? '');
   let copy: WorkingCopy | undefined;
   let leader: Leader | undefined;
+  const halts = new Map<string, string | undefined>();
   let { config } = deps;
   let changing: Promise<void> = Promise.resolve();
   let ledAt = Number.NEGATIVE_INFINITY;
@@ -120,14 +121,22 @@ export async function joinFleet(deps: FleetDeps) {
     return changing;
   }
 
+  function openCopy(): WorkingCopy {
+    if (copy) return copy;
+    copy = outside.openCopy(path);
+    const { url } = config.notebook;
+    // A copy that is about to be loaded again still has what this machine knew.
+    if (!halts.has(url)) halts.set(url, haltIn(copy, url));
+    return copy;
+  }
+
   async function elect(): Promise<void> {
     if (leader || isStopped) return;
     if (!isIntroduced) {
       membership = { ...(await introduce()), isFresh: true };
       isIntroduced = true;
     }
-    copy ??= outside.openCopy(path);
-    await follow(copy, postgres);
+    await follow(openCopy(), postgres);
     if (!isDeliverer) return;
     let isOver = false;
     const over = (reason: string): void => {
@@ -139,13 +148,13 @@ export async function joinFleet(deps: FleetDeps) {
     const lease = await takeLease(postgres, membership.member, { clock, log, lost });
     if (!lease) return;
     try {
-      await follow(copy, postgres);
+      await follow(openCopy(), postgres);
     } catch (error) {
       await lease.release(false);
       throw error;
     }
     const { observer, onResponse, conceal, isSecretIn } = deps;
-    const shared = { config, lease, copy, path, postgres, id: membership.fleet, clock, log };
+    const shared = { config, lease, copy: openCopy(), path, postgres, id: membership.fleet, clock, log };
     leader = startLeading({ ...shared, observer, onResponse, conceal, isSecretIn, over, outside });
     copy = undefined;
     log.info({ epoch: lease.epoch }, 'leading the fleet');
@@ -185,12 +194,24 @@ export async function joinFleet(deps: FleetDeps) {
     // While it is loaded, it is empty.
     return copy?.position() === undefined ? 'unknown' : firstSetAside(new Connection(copy.database));
   }
-  /** Every deliverer knows of a halt, also one that does not lead. */
+  /** Every deliverer knows of a halt, also one that does not lead. While its copy is loaded, what it knew before counts. */
   function server(url: string): ReturnType<Leader['server']> {
-    if (leader) return leader.server(url);
-    const known = own.server(url);
-    const halted = copy && new Connection(copy.database).value<string>`SELECT halted FROM servers WHERE url = ${url}`;
-    return { ...known, facts: async () => ({ ...(await known.facts()), halted }) };
+    const known = (leader ?? own).server(url);
+    return {
+      ...known,
+      async facts() {
+        const facts = await known.facts();
+        if (leader) halts.set(url, facts.halted);
+        else if (copy?.position() !== undefined) halts.set(url, haltIn(copy, url));
+        return { ...facts, halted: halts.get(url) };
+      },
+    };
+  }
+  try {
+    // What it knows counts at once, also if the database is away.
+    if (isDeliverer) openCopy();
+  } catch (error) {
+    log.warn({ reason: explain(error) }, 'cannot open the working copy yet, retrying');
   }
   const part: FleetPart = {
     id: membership.fleet,
@@ -243,6 +264,9 @@ export async function joinFleet(deps: FleetDeps) {
     },
   };
 }
+
+const haltIn = ({ database }: WorkingCopy, url: string): string | undefined =>
+  new Connection(database).value<string>`SELECT halted FROM servers WHERE url = ${url}` ?? undefined;
 
 /** Before the first contact with the fleet, nothing can be read. */
 async function introduceFirst(

@@ -332,9 +332,20 @@ async function answerMembers(
 }
 
 /** Standbys that were seen lately need the changes that they have not followed yet. */
-async function tidy(postgres: Postgres, journal: LeadingJournal): Promise<void> {
+export async function tidy(postgres: Postgres, journal: LeadingJournal): Promise<void> {
   await postgres.run(`DELETE FROM labfeed.changes WHERE at < now() - interval '1 hour' OR seq <= (SELECT
     coalesce(min(followed), (SELECT seq FROM labfeed.fleet)) FROM labfeed.members, labfeed.fleet WHERE role <> 'watch'
     AND members.id <> fleet.leader AND seen_at > now() - interval '10 minutes')`);
+  await forgetDeparted(postgres, journal);
   await sweepContents(postgres, journal);
+}
+
+/** A member deletes itself once it has the runs that it took along. */
+async function forgetDeparted(postgres: Postgres, { store: { db, commit } }: LeadingJournal): Promise<void> {
+  if (!db.exists`SELECT 1 FROM departures`) return;
+  const members = new Set((await postgres.rows<{ id: number }>('SELECT id FROM labfeed.members')).map(({ id }) => id));
+  const gone = db.values<number>`SELECT DISTINCT member FROM departures`.filter((member) => !members.has(member));
+  await commit(() => {
+    for (const member of gone) db.run`DELETE FROM departures WHERE member = ${member}`;
+  });
 }

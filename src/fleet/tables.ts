@@ -64,7 +64,12 @@ export const FLEET_TABLES = `
     PRIMARY KEY (member, run)
   ) STRICT, WITHOUT ROWID;
   -- Local to a working copy: how far it has followed. While it leads, it is ahead of that.
-  CREATE TABLE IF NOT EXISTS working_copy (epoch INTEGER NOT NULL, seq INTEGER NOT NULL, leads INTEGER NOT NULL) STRICT;
+  CREATE TABLE IF NOT EXISTS working_copy (
+    epoch INTEGER NOT NULL,
+    seq   INTEGER NOT NULL,
+    leads INTEGER NOT NULL,
+    mark  TEXT NOT NULL             -- of the last shipment that it has
+  ) STRICT;
 `;
 
 /** The shipped tables of a database that has the journal's tables. */
@@ -353,5 +358,34 @@ export const FLEET_STEPS: readonly string[] = [
     END IF;
   END $$;
   SELECT labfeed.define();
+  `,
+  `
+  -- Every shipment has a random mark and that of the one before. A database that was restored from a backup numbers other
+  -- shipments alike: a copy that has those of before does not follow them, and a leader of before records nothing.
+  ALTER TABLE labfeed.fleet ADD COLUMN mark text NOT NULL DEFAULT gen_random_uuid();
+  ALTER TABLE labfeed.changes ADD COLUMN mark text NOT NULL DEFAULT '', ADD COLUMN previous text NOT NULL DEFAULT '';
+  DROP FUNCTION labfeed.ship(bigint, bigint, jsonb);
+  CREATE FUNCTION labfeed.ship(p_epoch bigint, p_seq bigint, p_previous text, p_mark text, p_changes jsonb)
+    RETURNS void LANGUAGE plpgsql AS $$
+  DECLARE
+    held record;
+  BEGIN
+    SELECT epoch, seq, mark INTO held FROM labfeed.fleet FOR UPDATE;
+    IF held.epoch <> p_epoch THEN
+      RAISE EXCEPTION 'epoch % is over', p_epoch USING ERRCODE = 'LF001';
+    END IF;
+    -- A repeated call.
+    IF held.seq = p_seq AND held.mark = p_mark THEN
+      RETURN;
+    END IF;
+    IF held.seq + 1 <> p_seq OR held.mark <> p_previous THEN
+      RAISE EXCEPTION 'shipment % does not follow %', p_seq, held.seq USING ERRCODE = 'LF002';
+    END IF;
+    PERFORM set_config('labfeed.seq', p_seq::text, true);
+    PERFORM labfeed.apply(p_changes);
+    UPDATE labfeed.fleet SET seq = p_seq, mark = p_mark;
+    INSERT INTO labfeed.changes (seq, changes, mark, previous) VALUES (p_seq, p_changes, p_mark, p_previous);
+    PERFORM pg_notify('labfeed', 'changes');
+  END $$;
   `,
 ];

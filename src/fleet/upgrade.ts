@@ -78,7 +78,7 @@ async function upgrade(client: pg.ClientBase, from: number): Promise<void> {
     await client.query(createTables(tables));
     await fillTables(client, new Connection(database), tables);
     await client.query(
-      'UPDATE labfeed.fleet SET journal = $1, epoch = epoch + 1, seq = seq + 1, until = $2::timestamptz',
+      'UPDATE labfeed.fleet SET journal = $1, epoch = epoch + 1, seq = seq + 1, mark = DEFAULT, until = $2::timestamptz',
       [MIGRATIONS.length, '-infinity'],
     );
     // Standbys load the tables again.

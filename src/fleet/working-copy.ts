@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { rmSync } from 'node:fs';
 import { DatabaseSync } from '@photostructure/sqlite';
 import { backoffMs, type Clock } from '../clock.js';
@@ -50,6 +51,8 @@ function openCopy(path: string): WorkingCopy {
     withoutTriggers(database);
     // It may be ahead of PostgreSQL, so it is loaded again. The file stays: others may read it.
     db.run`DELETE FROM working_copy WHERE leads = 1`;
+    // Fails in a copy of an earlier version.
+    db.run`UPDATE working_copy SET mark = mark`;
     const tables = readTables(database);
     const position = () => db.value<number>`SELECT seq FROM working_copy`;
     return { database, tables, position, addTriggers: () => restoreTriggers(database) };
@@ -62,7 +65,13 @@ function openCopy(path: string): WorkingCopy {
 interface Shipped {
   readonly seq: number;
   readonly changes: Change[];
+  /** Every shipment has another one, also those with the same number in a database that was restored from a backup. */
+  readonly mark: string;
+  /** The mark of the shipment before. */
+  readonly previous: string;
 }
+
+const markOf = (db: Connection): string => db.value<string>`SELECT mark FROM working_copy` ?? '';
 
 const AT_A_TIME = 200;
 
@@ -72,21 +81,23 @@ export async function follow(copy: WorkingCopy, postgres: Postgres): Promise<num
     const at = copy.position();
     if (at === undefined) return load(copy, postgres);
     const rows = await postgres.rows<Shipped>(
-      'SELECT seq, changes FROM labfeed.changes WHERE seq > $1 ORDER BY seq LIMIT $2',
+      'SELECT seq, changes, mark, previous FROM labfeed.changes WHERE seq > $1 ORDER BY seq LIMIT $2',
       [at, AT_A_TIME],
     );
-    const fleet = await postgres.row<{ seq: number }>('SELECT seq FROM labfeed.fleet');
-    if (rows.length === 0 && fleet?.seq === at) return at;
-    // Older changes were removed, or the tables were replaced.
-    if (rows[0]?.seq !== at + 1) {
+    const fleet = await postgres.row<Omit<Shipped, 'changes'>>('SELECT seq, mark FROM labfeed.fleet');
+    const db = new Connection(copy.database);
+    const mark = markOf(db);
+    if (rows.length === 0 && fleet?.seq === at && fleet.mark === mark) return at;
+    // Older changes were removed, the tables were replaced, or the database was restored from a backup.
+    if (rows[0]?.seq !== at + 1 || rows[0].previous !== mark) {
       if (rows.length === 0 && (fleet?.seq ?? 0) > at && (await hasChange(postgres, at + 1))) continue;
       return load(copy, postgres);
     }
     try {
       inTransaction(copy.database, () => {
-        for (const { seq, changes } of rows) {
-          applyChanges(copy.database, changes, copy.tables);
-          new Connection(copy.database).run`UPDATE working_copy SET seq = ${seq}`;
+        for (const shipped of rows) {
+          applyChanges(copy.database, shipped.changes, copy.tables);
+          db.run`UPDATE working_copy SET seq = ${shipped.seq}, mark = ${shipped.mark}`;
         }
       });
     } catch {
@@ -109,16 +120,16 @@ async function load({ database, tables }: WorkingCopy, postgres: Postgres): Prom
   db.run`DELETE FROM working_copy`;
   for (const name of tables.keys()) database.exec(`DELETE FROM ${name}`);
   return postgres.transaction(async (client) => {
-    const { rows } = await client.query<{ epoch: number; seq: number; journal: number }>(
-      'SELECT epoch, seq, journal FROM labfeed.fleet',
+    const { rows } = await client.query<{ epoch: number; seq: number; mark: string; journal: number }>(
+      'SELECT epoch, seq, mark, journal FROM labfeed.fleet',
     );
-    const { epoch = 0, seq = 0, journal = 0 } = rows[0] ?? {};
+    const { epoch = 0, seq = 0, mark = '', journal = 0 } = rows[0] ?? {};
     if (journal !== MIGRATIONS.length)
       throw new LabfeedError('the tables of the fleet have another version', { hint: 'restart labfeed' });
     // Fingerprints are spread over the whole index, so that most of them would need another page of it.
     database.exec(`PRAGMA cache_size = -${LOADING_KB}`);
     await loadTables(client, database, tables).finally(() => database.exec(`PRAGMA cache_size = -${DEFAULT_KB}`));
-    db.run`INSERT INTO working_copy (epoch, seq, leads) VALUES (${epoch}, ${seq}, 0)`;
+    db.run`INSERT INTO working_copy (epoch, seq, leads, mark) VALUES (${epoch}, ${seq}, 0, ${mark})`;
     return seq;
   }, 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY');
 }
@@ -174,14 +185,17 @@ export function lead({
   const shipments = { count: 0, bytes: 0, ms: 0 };
   let session = database.createSession();
   let seq = copy.position() ?? 0;
+  let mark = markOf(db);
 
   async function send(changes: readonly Change[]): Promise<void> {
     const text = JSON.stringify(changes);
+    const next = randomUUID();
     const began = clock.monotonic();
     for (let attempt = 0; ; attempt++) {
       try {
-        await postgres.rows('SELECT labfeed.ship($1, $2, $3)', [epoch, seq + 1, text]);
+        await postgres.rows('SELECT labfeed.ship($1, $2, $3, $4, $5)', [epoch, seq + 1, mark, next, text]);
         seq += 1;
+        mark = next;
         shipments.count += 1;
         shipments.bytes += text.length;
         shipments.ms += clock.monotonic() - began;
@@ -224,7 +238,7 @@ export function lead({
         await journal.store.commit(() => undefined);
         await journal.store.close();
         session.close();
-        if (journal.trouble() === undefined) db.run`UPDATE working_copy SET leads = 0, seq = ${seq}`;
+        if (journal.trouble() === undefined) db.run`UPDATE working_copy SET leads = 0, seq = ${seq}, mark = ${mark}`;
       } finally {
         closed.abort();
         database.close();

@@ -44,6 +44,8 @@ test('without the database of its fleet, nothing is said about the notebook', ()
   expect(found(given)).toEqual([
     'outage -: the database of the fleet is unavailable (new files are recorded and sent later): connect ECONNREFUSED',
     'auth unknown',
+    // A halt is neither found nor over.
+    'held unknown',
   ]);
 });
 

@@ -64,6 +64,30 @@ describe.skipIf(noPostgres)('alarms of a fleet', () => {
     expect(await reports(two, 'raised', 2)).toBe(false);
   });
 
+  test('numbers in a text do not make it another trouble', async () => {
+    const { postgres, member } = await newFleet();
+    const [one, two] = [await member('pc1'), await member('pc2')];
+    const both = async (kind: Notice['kind'], instrument: string | undefined, texts: readonly [string, string]) => {
+      const told: boolean[] = [];
+      for (const [n, text] of texts.entries())
+        told.push(
+          await isReporter(postgres, [one, two][n]?.member ?? 0, { ...notice('raised', 1, text), kind, instrument }),
+        );
+      return told;
+    };
+    const files = [
+      'balance: 1 run is quarantined; the latest is a',
+      'balance: 2 runs are quarantined; the latest is a',
+    ];
+    expect(await both('quarantine', 'balance', files as [string, string])).toEqual([true, false]);
+    expect(await both('operation', undefined, ['operation 1 of pc1', 'operation 2 of pc1'])).toEqual([true, false]);
+    expect(await both('held', undefined, ['nothing is sent: 3', 'nothing is sent: 4'])).toEqual([true, false]);
+    // Another folder is.
+    expect(
+      await both('folder', 'hplc', ['hplc: the folder /srv/1 is gone', 'hplc: the folder /srv/2 is gone']),
+    ).toEqual([true, true]);
+  });
+
   test('a machine that was not seen for long does not keep others from reporting', async () => {
     const { postgres, member } = await newFleet();
     const [one, two] = [await member('pc1'), await member('pc2')];

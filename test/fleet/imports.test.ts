@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.js';
 import { sendRequests } from '../../src/commands/decisions.js';
 import { readDepartures } from '../../src/fleet/imports.js';
+import { tidy } from '../../src/fleet/leader.js';
 import { join as joinFleet } from '../../src/fleet/member.js';
 import { Connection } from '../../src/journal/database.js';
 import { type Journal, openJournal } from '../../src/journal/journal.js';
@@ -148,6 +149,13 @@ describe.skipIf(noPostgres)('a machine that joins with runs', () => {
     expect((await fleet.postgres.rows<{ path: string }>(states)).map(({ path }) => path)).toEqual([
       ...['pc1:/data/a', 'pc1:/data/c', 'pc2:/data/d'],
     ]);
+    // They stay until it has them, which is when it deletes itself.
+    const departures = () => fleet.postgres.rows('SELECT run FROM labfeed.departures ORDER BY run');
+    await tidy(fleet.postgres, fleet.journal);
+    expect(await departures()).toEqual([{ run: 2 }]);
+    await fleet.postgres.run('DELETE FROM labfeed.members WHERE id = $1', [pc.member]);
+    await tidy(fleet.postgres, fleet.journal);
+    expect(await departures()).toEqual([]);
   });
 });
 

@@ -1,19 +1,24 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import type { ClientBase } from 'pg';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { systemClock } from '../../src/clock.js';
+import type { UsableConfig } from '../../src/config/load.js';
 import { applyChanges, fromPostgres, readChangeset, toPostgres } from '../../src/fleet/changes.js';
-import type { Postgres } from '../../src/fleet/database.js';
+import { Postgres } from '../../src/fleet/database.js';
+import { joinFleet } from '../../src/fleet/fleet.js';
 import { takeLease } from '../../src/fleet/lease.js';
 import { prepareSchema } from '../../src/fleet/upgrade.js';
 import { follow, lead, openWorkingCopy, type WorkingCopy } from '../../src/fleet/working-copy.js';
-import { createJournal } from '../../src/journal/journal.js';
+import { createJournal, openJournal } from '../../src/journal/journal.js';
 import { MIGRATIONS } from '../../src/journal/migrations.js';
 import type { NewRun, Reading } from '../../src/outbox.js';
+import { Spool } from '../../src/spool.js';
 import { useCluster } from '../support/leading-fleet.js';
-import { noPostgres } from '../support/postgres.js';
+import { memberOf, noPostgres } from '../support/postgres.js';
 import { silentLog } from '../support/silent-log.js';
+import { someLive } from '../support/status-server.js';
 import { tempFolder } from '../support/temp-folder.js';
 
 const newFleet = useCluster();
@@ -233,6 +238,90 @@ describe.skipIf(noPostgres)('with PostgreSQL', () => {
     expect((dump(again)['runs'] as unknown[] | undefined)?.length).toBe(1);
     again.database.close();
     rmSync(path);
+  });
+
+  test('a copy does not follow the shipments of a database that was restored from a backup, and its leader records nothing', async () => {
+    const { postgres, id } = await newFleet();
+    const [backup, standby] = [openWorkingCopy(':memory:'), openWorkingCopy(':memory:')];
+    const first = await leading(postgres, id, openWorkingCopy(':memory:'));
+    const add = async ({ journal }: typeof first, n: number) => {
+      await journal.outbox.add(newRun(n), reading(String(n)));
+      await journal.store.commit(() => undefined);
+    };
+    await add(first, 1);
+    await follow(backup, postgres);
+    const [{ mark }] = (await postgres.rows<{ mark: string }>('SELECT mark FROM labfeed.fleet')) as [{ mark: string }];
+    await add(first, 2);
+    await follow(standby, postgres);
+    const paths = ({ database }: WorkingCopy) => database.prepare('SELECT path FROM runs ORDER BY path').all();
+    expect(paths(standby)).toHaveLength(2);
+    // As in the backup.
+    for (const table of ['runs', 'drafts', 'comments', 'history', 'tallies', 'hours'])
+      await postgres.run(`DELETE FROM labfeed.${table}`);
+    await postgres.run('DELETE FROM labfeed.changes');
+    await postgres.run('UPDATE labfeed.fleet SET seq = seq - 1, mark = $1', [mark]);
+    await postgres.run("UPDATE labfeed.fleet SET epoch = epoch - 1, until = '-infinity'");
+    const second = await leading(postgres, id, backup, 2);
+    await add(second, 3);
+    await expect(add(first, 4)).rejects.toThrow();
+    expect(first.isFenced()).toBe(true);
+    // With the same number of shipments, and with more.
+    for (const n of [5, 6]) {
+      await follow(standby, postgres);
+      const loaded = openWorkingCopy(':memory:');
+      await follow(loaded, postgres);
+      expect(dump(standby)).toEqual(dump(loaded));
+      await add(second, n);
+    }
+  });
+
+  test('a standby that loads its copy again still knows of a halt', async () => {
+    const { postgres, id, url } = await newFleet();
+    const path = join(tempFolder(), 'journal.db');
+    const { journal } = await leading(postgres, id, openWorkingCopy(':memory:'), 1000);
+    const notebook = 'https://eln';
+    await journal.outbox.server(notebook).learn({ halted: 'the journal is older' });
+    await journal.store.commit(() => undefined);
+    let release: () => void = () => undefined;
+    let isLoading = false;
+    class SlowPostgres extends Postgres {
+      override async transaction<T>(work: (client: ClientBase) => Promise<T>, begin?: string): Promise<T> {
+        isLoading = begin !== undefined;
+        if (isLoading)
+          await new Promise<void>((resolve) => {
+            release = resolve;
+          });
+        isLoading = false;
+        return super.transaction(work, begin);
+      }
+    }
+    const own = await openJournal(path, systemClock);
+    const stopping = new AbortController();
+    const standby = await joinFleet({
+      ...{ journal: own, spool: new Spool(tempFolder()), stopping: stopping.signal, live: () => someLive({}) },
+      config: { notebook: { url: notebook }, settings: {}, listed: [] } as unknown as UsableConfig,
+      fleet: memberOf(url, 's2', 'deliver'),
+      ...{ ...options, observer: {} as never, onResponse: () => undefined },
+      ...{ conceal: () => undefined, isSecretIn: () => false },
+      outside: {
+        ...{ openDatabase: (fleet, conceal) => new SlowPostgres(fleet, conceal), openCopy: openWorkingCopy },
+        ...{ openNotebook: () => ({}) as never, connect: () => ({}) as never, random: Math.random },
+      },
+    });
+    onTestFinished(async () => {
+      release();
+      await standby.stop();
+      await own.close();
+    });
+    const halted = async () => (await standby.journal.outbox.server(notebook).facts()).halted;
+    const loading = () => vi.waitFor(() => expect(isLoading).toBe(true), 20_000);
+    await loading();
+    release();
+    await vi.waitFor(async () => expect(await halted()).toBe('the journal is older'), 20_000);
+    await postgres.run('DELETE FROM labfeed.changes');
+    await postgres.run('UPDATE labfeed.fleet SET seq = seq + 5');
+    await loading();
+    expect(await halted()).toBe('the journal is older');
   });
 
   test('a newer version brings the tables up to date with all rows, and the older leader is fenced', async () => {

@@ -37,6 +37,7 @@ type Row = Record<string, Cell>;
 interface State {
   epoch: number;
   seq: number;
+  mark: string;
   leader: number | null;
   until: number;
   sender: number | null;
@@ -66,12 +67,12 @@ export function createDatabase(
   { timeline, random, trace }: { timeline: Timeline; random: Random; trace: Trace },
 ): SimulatedDatabase {
   const state: State = {
-    ...{ epoch: 0, seq: 0, leader: null, until: Number.NEGATIVE_INFINITY },
+    ...{ epoch: 0, seq: 0, mark: '', leader: null, until: Number.NEGATIVE_INFINITY },
     ...{ sender: null, notebook: null, session_key: null },
   };
   const members: { id: number; instance: string; name: string }[] = [];
   const operations = new Map<number, Map<number, unknown>>();
-  const changes = new Map<number, readonly Change[]>();
+  const changes = new Map<number, { changes: readonly Change[]; mark: string; previous: string }>();
   const rows = new Map([...tables.keys()].map((name) => [name, new Map<string, Row>()]));
   const shipped = { runs: new Map<string, number>(), origins: new Map<string, number>() };
   const listeners = new Set<(payload: string) => void>();
@@ -113,15 +114,16 @@ export function createDatabase(
   }
 
   /** As the function in src/fleet/tables.ts. */
-  function ship(epoch: number, seq: number, text: string): Result {
+  function ship(epoch: number, seq: number, previous: string, mark: string, text: string): Result {
     if (state.epoch !== epoch) throw new DatabaseError('LF001', `epoch ${epoch} is over`);
-    if (seq <= state.seq) return NOTHING;
-    if (seq !== state.seq + 1) throw new DatabaseError('LF002', `changes ${seq} arrived before ${state.seq + 1}`);
+    if (seq === state.seq && mark === state.mark) return NOTHING;
+    if (seq !== state.seq + 1 || previous !== state.mark)
+      throw new DatabaseError('LF002', `shipment ${seq} does not follow ${state.seq}`);
     const sent = JSON.parse(text) as Change[];
     for (const change of sent) apply(change, seq);
     checkUnique();
-    state.seq = seq;
-    changes.set(seq, sent);
+    Object.assign(state, { seq, mark });
+    changes.set(seq, { changes: sent, mark, previous });
     return notify('changes');
   }
 
@@ -213,15 +215,19 @@ export function createDatabase(
     ["SELECT pg_notify('labfeed', 'lease')", () => notify('lease')],
     ["SELECT pg_notify('labfeed', 'operations')", () => notify('operations')],
     [
-      'SELECT seq, changes FROM labfeed.changes WHERE seq > $1 ORDER BY seq LIMIT $2',
+      'SELECT seq, changes, mark, previous FROM labfeed.changes WHERE seq > $1 ORDER BY seq LIMIT $2',
       ([from, limit]) => {
         const later = [...changes].filter(([seq]) => seq > (from as number)).slice(0, limit as number);
-        return { rows: later.map(([seq, sent]) => ({ seq, changes: sent })) };
+        return { rows: later.map(([seq, sent]) => ({ seq, ...sent })) };
       },
     ],
     ['SELECT seq FROM labfeed.fleet', () => one({ seq: state.seq })],
+    ['SELECT seq, mark FROM labfeed.fleet', () => one({ seq: state.seq, mark: state.mark })],
     ['SELECT 1 FROM labfeed.changes WHERE seq = $1', ([seq]) => (changes.has(seq as number) ? one({}) : NOTHING)],
-    ['SELECT labfeed.ship($1, $2, $3)', ([epoch, seq, text]) => ship(epoch as number, seq as number, text as string)],
+    [
+      'SELECT labfeed.ship($1, $2, $3, $4, $5)',
+      ([epoch, seq, ...sent]) => ship(epoch as number, seq as number, ...(sent as [string, string, string])),
+    ],
     [
       'SELECT 1 FROM labfeed.members WHERE instance = $1',
       ([instance, last]) => {
@@ -270,7 +276,7 @@ export function createDatabase(
     ['SELECT version FROM labfeed.version', () => one({ version: FLEET_STEPS.length })],
     ['UPDATE labfeed.version', () => NOTHING],
     ['SELECT id, journal FROM labfeed.fleet', () => one({ id: fleet, journal: MIGRATIONS.length })],
-    ['SELECT epoch, seq, journal FROM labfeed.fleet', () => one({ ...state, journal: MIGRATIONS.length })],
+    ['SELECT epoch, seq, mark, journal FROM labfeed.fleet', () => one({ ...state, journal: MIGRATIONS.length })],
   ];
   const known = new Map<string, Statement[1]>();
   function execute(text: string, values: Values): Result {
@@ -286,7 +292,7 @@ export function createDatabase(
   function openTransaction() {
     const writes: (() => void)[] = [];
     const seen = new Map([...rows].map(([name, all]) => [name, [...all.values()]]));
-    const fleetThen = execute('SELECT epoch, seq, journal FROM labfeed.fleet', []);
+    const fleetThen = execute('SELECT epoch, seq, mark, journal FROM labfeed.fleet', []);
     let reading: Result = NOTHING;
     return {
       writes,
@@ -298,7 +304,7 @@ export function createDatabase(
         if (name !== undefined || text === 'CLOSE loading') return NOTHING;
         if (/^(INSERT|SELECT pg_notify)/.test(text)) writes.push(() => execute(text, values));
         if (writes.length > 0) return NOTHING;
-        return text.startsWith('SELECT epoch, seq, journal') ? fleetThen : execute(text, []);
+        return text.startsWith('SELECT epoch, seq, mark, journal') ? fleetThen : execute(text, []);
       },
     };
   }
