@@ -3,7 +3,7 @@ import { parse as parseCsv } from 'csv-parse/sync';
 import { regexSource, type SplitWord } from '../config/grammar.js';
 import type { ParseOptions } from '../config/vocabulary.js';
 import { FileError } from '../errors.js';
-import { depthFromEnd, type Line, numberFromEnd, toLines } from './lines.js';
+import { depthFromEnd, isRule, type Line, numberFromEnd, toLines } from './lines.js';
 import { decode, knownEncoding, MAX_TEXT_BYTES, type OpenFile, readChunks } from './source.js';
 
 type Batches = AsyncIterable<readonly string[]> | Iterable<readonly string[]>;
@@ -19,7 +19,8 @@ export async function openLines(file: OpenFile) {
   return {
     lineFormat: format,
     lines() {
-      const lines = splitLines(skipFirst(texts(), from - 1), format, from);
+      const split = splitLines(skipFirst(texts(), from - 1), format, from);
+      const lines = format.split.text === BOX ? readBoxes(split) : split;
       return depth === 0 ? lines : numberFromEnd(lines, depth);
     },
   };
@@ -73,15 +74,22 @@ export function chooseDelimiter(
   };
 }
 
+/** The side of a drawn box, and its other lines. */
+const BOX = '│';
+const BOX_RULE = /^\s*[┌├└]/;
+
 /** In order of preference if several split equally well: `1,5;2,5` is split at `;`. */
-const CHARACTERS = ['tab', ';', '|', ','];
+const CHARACTERS = ['tab', ';', '|', BOX, ','];
 const BLANKS = ['spaces', 'whitespace'];
 const SAMPLE_LINES = 1000;
 const SAMPLE_CHARACTERS = 100_000;
 
 /** The delimiter that splits the longest sequence of lines into the same number of cells. */
 export function findDelimiter(texts: readonly string[]): string | undefined {
-  const sample = texts.slice(0, SAMPLE_LINES).map((text) => text.slice(0, SAMPLE_CHARACTERS).replace(/"[^"]*"/g, 'q'));
+  const sample = texts
+    .slice(0, SAMPLE_LINES)
+    .filter((text) => !BOX_RULE.test(text))
+    .map((text) => text.slice(0, SAMPLE_CHARACTERS).replace(/"[^"]*"/g, 'q'));
   const character = best(CHARACTERS, sample);
   // Blanks also separate the words of sentences, so they must be far more regular.
   const least = Math.max(3, 2 * (character?.run ?? 0) + 1);
@@ -134,10 +142,64 @@ export const lineFormat = (delimiter: SplitWord | undefined, quote: string): Lin
 
 /** Splits lines that are all in memory. `from` is the number of the first line to split. */
 export async function splitAll(texts: readonly string[], format: LineFormat, from: number): Promise<Line[]> {
+  const split = splitLines([texts.slice(from - 1)], format, from);
   const lines: Line[] = [];
-  for await (const batch of splitLines([texts.slice(from - 1)], format, from))
+  for await (const batch of format.split.text === BOX ? readBoxes(split) : split)
     for (const line of batch) lines.push(line);
   return lines;
+}
+
+/** More lines between two drawn lines are rows of their own. */
+const MAX_WRAPPED = 4;
+/** A longer box is not held in memory. */
+const MAX_BOX_LINES = 10_000;
+
+/** Drawn boxes without what is drawn. Blank lines are instead of their top and bottom. */
+async function* readBoxes(batches: AsyncIterable<readonly Line[]>): AsyncGenerator<readonly Line[]> {
+  let box: Line[] = [];
+  for await (const batch of batches) {
+    const done: Line[] = [];
+    for (const line of batch) {
+      if (box.length > 0 || /^\s*┌/.test(line.text)) box.push(line);
+      else done.push(line);
+      if (/^\s*└/.test(line.text) || box.length > MAX_BOX_LINES) {
+        done.push(...readBox(box));
+        box = [];
+      }
+    }
+    yield done;
+  }
+  yield readBox(box);
+}
+
+/** If lines are drawn between all rows, each row can have several lines. */
+function readBox(box: readonly Line[]): readonly Line[] {
+  const isClosed = box.every((line) => isRule(line) || /^\s*│.*│\s*$/.test(line.text));
+  const isWhole = BOX_RULE.test(box.at(-1)?.text ?? '');
+  if (!isClosed || !isWhole) return box;
+  const rows: Line[][] = [];
+  for (const [n, line] of box.entries()) {
+    if (!isRule(line)) rows.at(-1)?.push(line);
+    else if (n < box.length - 1) rows.push([]);
+  }
+  const isWrapped = rows.length !== 2 && rows.every(({ length }) => length <= MAX_WRAPPED);
+  const lines = rows.flatMap((row) => (isWrapped ? joinLines(row) : row.map((line) => joinLines([line]))));
+  const blanks = [box[0], box.at(-1)].map((line) => ({ number: line?.number ?? 0, text: '', cells: [''] }));
+  return [...blanks.slice(0, 1), ...lines, ...blanks.slice(1)];
+}
+
+/** One row, without the sides of the box. */
+function joinLines(lines: readonly Line[]): Line {
+  const parts = lines.map((line) => line.text.trim().split(BOX).slice(1, -1));
+  const joined = (parts[0] ?? []).map((_, n) => parts.reduce((cell, part) => continueCell(cell, part[n] ?? ''), ''));
+  const cells = trimAll(joined);
+  return { number: lines[0]?.number ?? 0, text: cells.join(BOX), cells };
+}
+
+/** A word or number that fills its cell, or ends with a sign, goes on without a blank. */
+function continueCell(cell: string, part: string): string {
+  const isOpen = /\S$|[-._/\\]\s*$/.test(cell);
+  return isOpen ? cell.trimEnd() + part.trimStart() : `${cell.trimEnd()} ${part.trimStart()}`;
 }
 
 /** Lines that are split together: enough to amortise the start of the CSV parser, few enough not to block. */

@@ -28,10 +28,11 @@ export const isEmpty = ({ cells }: Line): boolean => cells.length <= 1 && (cells
 
 const MAX_RULE = 1000;
 
-const DRAWN = /^[\s\-=_+|*]+$/;
+const DRAWN = /^[\s\-=_+|*\u2500-\u257f]+$/;
 
-/** A drawn line: `-----`. */
-export const isRule = ({ text }: Line): boolean => text.length < MAX_RULE && DRAWN.test(text) && /[-=_*]{3}/.test(text);
+/** A drawn line: `-----` or `├───┼───┤`. */
+export const isRule = ({ text }: Pick<Line, 'text'>): boolean =>
+  text.length < MAX_RULE && DRAWN.test(text) && /[-=_*\u2500\u2501\u2550]{3}/.test(text);
 
 /** Instruments do not write longer lines: the file is of another kind, or damaged. */
 const MAX_LINE_CHARACTERS = 16 * 2 ** 20;

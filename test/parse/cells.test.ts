@@ -90,8 +90,63 @@ describe('splitting a line into cells', () => {
   });
 });
 
+describe('a drawn box', () => {
+  const RULE = '├──────┼───────┤';
+  const box = (...lines: string[]) => ['┌──────┬───────┐', ...lines, '└──────┴───────┘'].join('\n');
+  const header = ['│ Name │ Area  │', '│      │ [mAU] │', RULE];
+
+  test('is read without what is drawn, and is between blank lines', async () => {
+    const rows = ['│ Name │ Area  │', RULE, '│ A    │  1.25 │', '│ B    │  2.50 │'];
+    const lines = await cut(`Report\n${box(...rows)}`, '│');
+    expect(lines.map((line) => line.cells)).toEqual([
+      ['Report'],
+      [''],
+      ['Name', 'Area'],
+      ['A', '1.25'],
+      ['B', '2.50'],
+      [''],
+    ]);
+    expect(lines.map(({ number, text }) => [number, text])[3]).toEqual([5, 'A│1.25']);
+  });
+
+  test('can have rows of several lines if lines are drawn between all of them', async () => {
+    const rows = [
+      '│ A_   │ 6094. │',
+      '│ long │  3336 │',
+      RULE,
+      '│ two  │   783 │',
+      '│ words│       │',
+      '│ toget│       │',
+      '│ her  │       │',
+    ];
+    expect(await cells(box(...header, ...rows), '│')).toEqual([
+      [''],
+      ['Name', 'Area [mAU]'],
+      ['A_long', '6094.3336'],
+      ['two wordstogether', '783'],
+      [''],
+    ]);
+  });
+
+  test('has a row for each line if one part of it has many', async () => {
+    const rows = ['A', 'B', 'C', 'D', 'E'].map((name, n) => `│ ${name}    │   1.${n} │`);
+    const found = await cells(box('│ Name │ Area  │', RULE, ...rows, RULE, '│ Sum  │   6.0 │'), '│');
+    expect(found).toHaveLength(9);
+    expect(found[2]).toEqual(['A', '1.0']);
+  });
+
+  test.each([['┌──┐\n│ a│\nb'], ['┌──┐\n│ a│\nb\n└──┘'], ['┌──┐\n│ a│']])(
+    'is left as it is if it is damaged: %j',
+    async (text) => {
+      const lines = await cut(text, '│');
+      expect(lines.map((line) => line.text)).toEqual(text.split('\n'));
+    },
+  );
+});
+
 describe('the delimiter is detected', () => {
   test.each([
+    ['│', '┌──┬──┐\n│ a│ b│\n├──┼──┤\n│ 1│ 2│\n│ 3│ 4│\n└──┴──┘'],
     [',', 'a,b,c\n1,2,3\n4,5,6'],
     [';', 'a;b\n1,5;2,5\n3,5;4,5'],
     ['tab', 'Shear rate\tStress\n0,1\t0,2\n0,3\t0,4'],
