@@ -13,7 +13,7 @@ import { forwardingGrowths, forwardingOutbox } from '../journal/forwards.js';
 import type { Journal } from '../journal/journal.js';
 import type { Live } from '../live.js';
 import type { Log } from '../log.js';
-import { type Mount, mountOf } from '../mounts.js';
+import { mountOf } from '../mounts.js';
 import type { Observer, Reader } from '../pipeline.js';
 import type { Spool } from '../spool.js';
 import { DisposalError, NotNow } from '../watch/file-moves.js';
@@ -216,7 +216,7 @@ export async function joinFleet(deps: FleetDeps) {
   const part: FleetPart = {
     id: membership.fleet,
     hasAnswered,
-    reader: (reader) => ({ ...reader, ...ofMember(reader, fleet.name) }),
+    reader: (reader) => ofMember(reader, fleet.name),
     decide(scan) {
       rescan = scan;
       return member.decide();
@@ -313,15 +313,12 @@ async function introduceFirst(
  * Two machines can have a growing file at the same path, with the same first lines. On a share that both have mounted, it is
  * the same file.
  */
-export const ofMember = (
-  reader: Pick<Reader, 'findHeader'>,
-  name: string,
-  mounts?: readonly Mount[],
-): Pick<Reader, 'findHeader'> => ({
+const ofMember = (reader: Reader, name: string): Reader => ({
+  ...reader,
   async findHeader(task) {
     const found = await reader.findHeader(task);
     if (!found.header) return found;
-    const place = mountOf(task.path, mounts).source ?? name;
+    const place = mountOf(task.path).source ?? name;
     const start = createHash('sha256').update(`${place} ${found.header.start}`).digest('hex');
     return { header: { ...found.header, start } };
   },

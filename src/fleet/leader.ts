@@ -331,11 +331,19 @@ async function answerMembers(
   }
 }
 
-/** Standbys that were seen lately need the changes that they have not followed yet. */
+/**
+ * Copies need the changes that they have not followed yet. One that finds them gone loads everything again, which takes
+ * minutes for a million runs: so they are kept for machines that were off for some days, up to a few hundred megabytes.
+ */
+const KEPT_SHIPMENTS = 100_000;
+const TIDIED_AT_A_TIME = 5000;
+
 export async function tidy(postgres: Postgres, journal: LeadingJournal): Promise<void> {
-  await postgres.run(`DELETE FROM labfeed.changes WHERE at < now() - interval '1 hour' OR seq <= (SELECT
-    coalesce(min(followed), (SELECT seq FROM labfeed.fleet)) FROM labfeed.members, labfeed.fleet WHERE role <> 'watch'
-    AND members.id <> fleet.leader AND seen_at > now() - interval '10 minutes')`);
+  await postgres.run(
+    `DELETE FROM labfeed.changes WHERE seq IN (SELECT seq FROM labfeed.changes ORDER BY seq LIMIT $1)
+       AND (at < now() - interval '7 days' OR seq <= (SELECT seq FROM labfeed.fleet) - $2)`,
+    [TIDIED_AT_A_TIME, KEPT_SHIPMENTS],
+  );
   await forgetDeparted(postgres, journal);
   await sweepContents(postgres, journal);
 }

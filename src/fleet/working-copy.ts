@@ -111,9 +111,6 @@ export async function follow(copy: WorkingCopy, postgres: Postgres): Promise<num
 const hasChange = async (postgres: Postgres, seq: number): Promise<boolean> =>
   (await postgres.row('SELECT 1 FROM labfeed.changes WHERE seq = $1', [seq])) !== undefined;
 
-const LOADING_KB = 65_536;
-const DEFAULT_KB = 2000;
-
 /** Everything again: in one transaction that sees one state of PostgreSQL. */
 async function load({ database, tables }: WorkingCopy, postgres: Postgres): Promise<number> {
   const db = new Connection(database);
@@ -126,9 +123,7 @@ async function load({ database, tables }: WorkingCopy, postgres: Postgres): Prom
     const { epoch = 0, seq = 0, mark = '', journal = 0 } = rows[0] ?? {};
     if (journal !== MIGRATIONS.length)
       throw new LabfeedError('the tables of the fleet have another version', { hint: 'restart labfeed' });
-    // Fingerprints are spread over the whole index, so that most of them would need another page of it.
-    database.exec(`PRAGMA cache_size = -${LOADING_KB}`);
-    await loadTables(client, database, tables).finally(() => database.exec(`PRAGMA cache_size = -${DEFAULT_KB}`));
+    await loadTables(client, database, tables);
     db.run`INSERT INTO working_copy (epoch, seq, leads, mark) VALUES (${epoch}, ${seq}, 0, ${mark})`;
     return seq;
   }, 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY');

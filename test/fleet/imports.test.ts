@@ -159,6 +159,26 @@ describe.skipIf(noPostgres)('a machine that joins with runs', () => {
   });
 });
 
+test.skipIf(noPostgres)('changes are kept for machines that were off for some days', async () => {
+  const fleet = await newFleet();
+  const pc = await fleet.member('pc1');
+  for (const content of ['a', 'b', 'c']) {
+    await pc.outbox.add(newRun(content), reading(content));
+    await pc.forward();
+  }
+  const kept = async () =>
+    (await fleet.postgres.rows<{ seq: number }>('SELECT seq FROM labfeed.changes ORDER BY 1')).map(({ seq }) => seq);
+  const [first = 0, second = 0, ...others] = await kept();
+  await tidy(fleet.postgres, fleet.journal);
+  expect(await kept()).toEqual([first, second, ...others]);
+  await fleet.postgres.run("UPDATE labfeed.changes SET at = at - interval '8 days' WHERE seq = $1", [first]);
+  await tidy(fleet.postgres, fleet.journal);
+  expect(await kept()).toEqual([second, ...others]);
+  await fleet.postgres.run('UPDATE labfeed.changes SET seq = seq - 100000 WHERE seq = $1', [second]);
+  await tidy(fleet.postgres, fleet.journal);
+  expect(await kept()).toEqual(others);
+});
+
 describe.skipIf(noPostgres)('the database was restored from a backup', () => {
   test('a member hands over what the database has lost, and nothing that it has', async () => {
     const fleet = await newFleet();
