@@ -7,12 +7,18 @@ import { explain, LabfeedError, splitHint } from '../errors.js';
 export class Postgres {
   readonly #pool: pg.Pool;
   readonly #options: pg.ClientConfig;
+  /** What limits the calls that are under way. */
+  readonly #calls = new Set<() => void>();
+  #isHurried = false;
   /** Why the last call could not reach the database; undefined once a later one succeeded. */
   trouble: string | undefined;
 
   constructor(config: FleetConfig, conceal: (secret: string) => void) {
     this.#options = optionsOf(config, conceal);
-    this.#pool = new pg.Pool({ ...this.#options, max: config.role === 'watch' ? 2 : 4, idleTimeoutMillis: 30_000 });
+    const max = config.role === 'watch' ? 2 : 4;
+    // The pool waits for it, although its type does not say so.
+    const onConnect = (client: pg.ClientBase) => client.query(SESSION) as unknown as undefined;
+    this.#pool = new pg.Pool({ ...this.#options, max, idleTimeoutMillis: 30_000, onConnect });
     // A connection that breaks while it is idle is replaced at the next call.
     this.#pool.on('error', ignore);
   }
@@ -43,32 +49,50 @@ export class Postgres {
         return result;
       } catch (error) {
         failure = error instanceof Error ? error : new Error(String(error));
-        await client.query('ROLLBACK').catch(() => undefined);
         throw error;
       } finally {
         client.off('error', ignore);
-        // After an error its state is not certain.
+        // After an error its state is not certain. The end of the connection rolls back: a ROLLBACK would wait, too.
         client.release(failure);
       }
     });
   }
 
   async #attempt<T>(work: () => Promise<T>): Promise<T> {
+    let timer: NodeJS.Timeout | undefined;
+    let hurry = (): void => undefined;
+    const late = new Promise<never>((_, reject) => {
+      hurry = () => {
+        timer = setTimeout(() => reject(new Error('the database does not answer')), HURRY_MS);
+      };
+    });
+    if (this.#isHurried) hurry();
+    else this.#calls.add(hurry);
     try {
-      const result = await work();
+      const result = await Promise.race([work(), late]);
       this.trouble = undefined;
       return result;
     } catch (error) {
+      if (isStatementPooling(error)) throw noTransactions(error);
       if (isAway(error)) this.trouble = explain(error);
       throw error;
+    } finally {
+      clearTimeout(timer);
+      this.#calls.delete(hurry);
     }
+  }
+
+  /** The process stops: calls that are under way, and later ones, wait for the database for a short time only. */
+  hurry(): void {
+    this.#isHurried = true;
+    for (const hurry of this.#calls) hurry();
   }
 
   /**
    * Calls `wake` at each notification, until `close` is called. A notification can be lost, so it only makes a poll come
-   * earlier. `isOpen` tells whether they arrive at present.
+   * earlier.
    */
-  listen(wake: (payload: string) => void): { close(): Promise<void> } {
+  listen(wake: (payload: string) => void): { close(): void } {
     let isClosed = false;
     let client: pg.Client | undefined;
     let timer: NodeJS.Timeout | undefined;
@@ -88,6 +112,7 @@ export class Postgres {
       next.on('notification', ({ payload = '' }) => wake(payload));
       try {
         await next.connect();
+        await next.query(SESSION);
         await next.query('LISTEN labfeed');
       } catch {
         again();
@@ -95,16 +120,19 @@ export class Postgres {
     };
     void open();
     return {
-      async close() {
+      // Nobody waits for the answer, which may not come.
+      close() {
         isClosed = true;
         clearTimeout(timer);
-        await client?.end().catch(() => undefined);
+        client?.end().catch(() => undefined);
       },
     };
   }
 
   async close(): Promise<void> {
-    await this.#pool.end();
+    const ended = this.#pool.end();
+    // A connection that is still in use then belongs to a call that was given up.
+    await (this.#isHurried ? this.#attempt(() => ended).catch(ignore) : ended);
   }
 }
 
@@ -115,6 +143,19 @@ const LISTEN_AGAIN_MS = 2000;
 
 /** A database that does not respond counts as away after this time. */
 const QUERY_MS = 20_000;
+
+/** The same while the process stops, which may take 10 s. */
+const HURRY_MS = 2000;
+
+/** After this time without an answer, the system asks whether the other end is still there, every second, ten times. */
+const KEEP_ALIVE_MS = 10_000;
+
+/**
+ * If the packets of a machine vanish, PostgreSQL would keep its locks for two hours, and nobody could lead meanwhile. A lock
+ * is waited for longer than the caller does. No `statement_timeout`: it would end the wait for a synchronous replica, too.
+ */
+const SESSION = `SET idle_in_transaction_session_timeout = '10s'; SET lock_timeout = '${QUERY_MS + 5000}ms';
+  SET tcp_keepalives_idle = 30; SET tcp_keepalives_interval = 10; SET tcp_user_timeout = '60s'`;
 
 function optionsOf(
   { url, password, ca, isEncrypted }: FleetConfig,
@@ -135,6 +176,7 @@ function optionsOf(
     connectionTimeoutMillis: 5000,
     query_timeout: QUERY_MS,
     keepAlive: true,
+    keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
     types: { getTypeParser: parserOf as typeof pg.types.getTypeParser },
   };
 }
@@ -172,6 +214,16 @@ export class FencedError extends LabfeedError {
   override readonly name = 'FencedError';
 }
 
+/** An answer of PgBouncer, which does not depend on time. */
+const isStatementPooling = (error: unknown): boolean =>
+  error instanceof Error && error.message.includes('not allowed in statement pooling mode');
+
+const noTransactions = (cause: unknown): LabfeedError =>
+  new LabfeedError('PgBouncer allows no transactions (pool_mode = statement)', {
+    hint: 'set pool_mode = transaction in PgBouncer, or let `journal` name PostgreSQL itself',
+    cause,
+  });
+
 const codeOf = (error: unknown): string => String((error as { code?: unknown } | null)?.code ?? '');
 
 /** By `labfeed.ship`. */
@@ -184,7 +236,7 @@ export const isFenced = (error: unknown): boolean => /^LF00[12]$/.test(codeOf(er
 export function isAway(error: unknown): boolean {
   const code = codeOf(error);
   // https://www.postgresql.org/docs/current/errcodes-appendix.html; names such as ECONNREFUSED are those of the system.
-  if (/^[0-9A-Z]{5}$/.test(code)) return /^(08|28|3D|53|57P|58|25006|40|55P03)/.test(code);
+  if (/^[0-9A-Z]{5}$/.test(code)) return /^(08|28|3D|53|57|58|25006|25P0[34]|40|55P03)/.test(code);
   return !(error instanceof TypeError || error instanceof RangeError || error instanceof LabfeedError);
 }
 
@@ -210,7 +262,7 @@ export async function tryDatabase(config: FleetConfig) {
   let postgres: Postgres | undefined;
   try {
     postgres = new Postgres(config, () => undefined);
-    await postgres.rows('SELECT 1');
+    await postgres.transaction((client) => client.query('SELECT 1'));
     return undefined;
   } catch (error) {
     const { what, hint } = splitHint(explain(error));

@@ -76,6 +76,7 @@ const FOLLOW_MS = 10_000;
 export async function joinFleet(deps: FleetDeps) {
   const { fleet, journal, spool, clock, log, stopping, outside = REAL } = deps;
   const postgres = outside.openDatabase(fleet, deps.conceal);
+  stopping.addEventListener('abort', () => postgres.hurry(), { once: true });
   const known = knownMembership(journal);
   const isDeliverer = fleet.role !== 'watch';
   const introduce = async (): Promise<Membership> => {
@@ -258,7 +259,7 @@ export async function joinFleet(deps: FleetDeps) {
       await electing.stop();
       await stepDown(undefined);
       await member.stop();
-      await listening?.close();
+      listening?.close();
       copy?.database.close();
       await postgres.close();
     },

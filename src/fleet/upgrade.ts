@@ -63,6 +63,8 @@ async function upgrade(client: pg.ClientBase, from: number): Promise<void> {
   const database = new DatabaseSync(':memory:');
   try {
     database.exec('PRAGMA foreign_keys = OFF');
+    // Many rows take their steps here between two statements.
+    await client.query("SET LOCAL idle_in_transaction_session_timeout = '10min'");
     if (from > 0) {
       migrate(database, 'the fleet', from);
       database.exec(FLEET_TABLES);

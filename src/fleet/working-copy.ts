@@ -111,6 +111,9 @@ export async function follow(copy: WorkingCopy, postgres: Postgres): Promise<num
 const hasChange = async (postgres: Postgres, seq: number): Promise<boolean> =>
   (await postgres.row('SELECT 1 FROM labfeed.changes WHERE seq = $1', [seq])) !== undefined;
 
+/** It locks no rows, so a disk that is slow for a while may be. */
+const READ_ALL = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL idle_in_transaction_session_timeout = '2min'`;
+
 /** Everything again: in one transaction that sees one state of PostgreSQL. */
 async function load({ database, tables }: WorkingCopy, postgres: Postgres): Promise<number> {
   const db = new Connection(database);
@@ -126,7 +129,7 @@ async function load({ database, tables }: WorkingCopy, postgres: Postgres): Prom
     await loadTables(client, database, tables);
     db.run`INSERT INTO working_copy (epoch, seq, leads, mark) VALUES (${epoch}, ${seq}, 0, ${mark})`;
     return seq;
-  }, 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY');
+  }, READ_ALL);
 }
 
 function inTransaction(database: Database, work: () => void): void {

@@ -1,22 +1,17 @@
 import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
 import { createServer, type Server, Socket } from 'node:net';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { onTestFinished } from 'vitest';
 import type { Dialect } from '../../src/model.js';
 import { type DaemonProcess, weighing } from '../support/daemon-process.js';
 import { type FleetSite, type Member, makeFleet } from '../support/fleet-site.js';
+import { type Link, type Network, openNetwork, whyNoNamespaces } from '../support/network.js';
 import { connectTo, type Replica } from '../support/postgres.js';
 import type { Random } from '../support/random.js';
 
 const OTHER_PORTS = fileURLToPath(new URL('../support/other-ports.mjs', import.meta.url));
-
-/** The way of one member to a server, which can be cut. */
-export interface Link {
-  /** `drop`: nothing passes, and neither end notices. `reset`: connections end, and new ones do too. */
-  cut(how: 'drop' | 'reset'): void;
-  /** What was held back passes now. */
-  heal(): void;
-}
 
 /** A member of the fleet as a process. */
 export class FleetPc {
@@ -24,21 +19,29 @@ export class FleetPc {
   readonly isDeliverer: boolean;
   readonly links: Readonly<Record<'database' | 'notebook', Link>>;
   readonly #member: Member;
-  readonly #env: NodeJS.ProcessEnv;
+  readonly #namespace: string | undefined;
+  readonly #addresses: string;
   daemon: DaemonProcess | undefined;
   /** What its earlier processes wrote. */
   output = '';
 
-  constructor(member: Member, isDeliverer: boolean, links: FleetPc['links'], ports: Readonly<Record<number, number>>) {
+  constructor(member: Member, isDeliverer: boolean, links: FleetPc['links'], namespace: string | undefined) {
     this.name = member.name;
     this.isDeliverer = isDeliverer;
     this.links = links;
     this.#member = member;
-    this.#env = { NODE_OPTIONS: `--import=${OTHER_PORTS}`, LABFEED_TEST_PORTS: JSON.stringify(ports) };
+    this.#namespace = namespace;
+    this.#addresses = join(member.folder, 'addresses.json');
+  }
+
+  /** Where it reaches the servers on these ports from now on. */
+  find(addresses: Readonly<Record<number, Address>>): void {
+    writeFileSync(this.#addresses, JSON.stringify(addresses));
   }
 
   start(): DaemonProcess {
-    this.daemon ??= this.#member.start(this.#env);
+    const env = { NODE_OPTIONS: `--import=${OTHER_PORTS}`, LABFEED_TEST_ADDRESSES: this.#addresses };
+    this.daemon ??= this.#member.start(env, this.#namespace);
     return this.daemon;
   }
 
@@ -58,6 +61,11 @@ export class FleetPc {
     if (daemon && (await daemon.stop()) !== 0)
       throw new Error(`${this.name} did not stop cleanly:\n${daemon.output()}`);
   }
+}
+
+interface Address {
+  readonly host: string;
+  readonly port: number;
 }
 
 export interface FleetLab {
@@ -80,20 +88,62 @@ export interface FleetLab {
 const INSTRUMENTS =
   '  balance: { watch: data/balance, ready: { quiet: 150ms }, existing: ingest, experiment: { plot: never } }';
 
+/**
+ * Members whose ways to the servers can be cut: each in a network namespace of its own, or behind proxies where this machine
+ * does not allow that. `moveDatabase`: they find the database at another port of this machine.
+ */
+export async function openCuttable(dialect: Dialect, roles: Readonly<Record<string, 'watch' | 'deliver'>>) {
+  const reason = whyNoNamespaces();
+  if (reason !== undefined)
+    console.warn(`members share one network, so packets that vanish in the kernel are not tested. ${reason}`);
+  const names = Object.keys(roles);
+  const network = reason === undefined ? openNetwork(names) : undefined;
+  const site = await makeFleet(dialect, '1s', network?.addresses);
+  let port = site.cluster.port;
+  const memberOf = (name: string, role: 'watch' | 'deliver') => site.member(name, { role, instruments: INSTRUMENTS });
+  const makePc = network ? inNamespace : behindProxies;
+  const pcs: FleetPc[] = [];
+  const moves: (() => void)[] = [];
+  for (const name of names) pcs.push(await makePc(name, roles[name] ?? 'watch'));
+
+  async function inNamespace(name: string, role: 'watch' | 'deliver'): Promise<FleetPc> {
+    const { addresses, linksOf, namespaceOf } = network as Network;
+    const pc = new FleetPc(memberOf(name, role), role === 'deliver', linksOf(name), namespaceOf(name));
+    const find = () =>
+      pc.find({
+        [site.cluster.port]: { host: addresses.database, port },
+        [site.port]: { host: addresses.notebook, port: site.port },
+      });
+    find();
+    moves.push(find);
+    return pc;
+  }
+
+  async function behindProxies(name: string, role: 'watch' | 'deliver'): Promise<FleetPc> {
+    const [database, notebook] = [await openProxy(() => port), await openProxy(() => site.port)];
+    const pc = new FleetPc(memberOf(name, role), role === 'deliver', { database, notebook }, undefined);
+    const host = '127.0.0.1';
+    pc.find({ [site.cluster.port]: { host, port: database.port }, [site.port]: { host, port: notebook.port } });
+    return pc;
+  }
+
+  return {
+    site,
+    network,
+    pcs,
+    moveDatabase(to: number): void {
+      port = to;
+      for (const move of moves) move();
+    },
+  };
+}
+
 export async function openFleetLab(dialect: Dialect, random: Random): Promise<FleetLab> {
-  const site = await makeFleet(dialect);
+  const [deliver, watch] = ['deliver', 'watch'] as const;
+  const roles = { s1: deliver, s2: deliver, s3: deliver, pc1: watch, pc2: watch, pc3: watch };
+  const { site, pcs, moveDatabase } = await openCuttable(dialect, roles);
   let replica: Replica | undefined = await site.cluster.addReplica();
   let current: Pick<Replica, 'port' | 'start' | 'kill'> = site.cluster;
-  const makePc = async (name: string, role: 'watch' | 'deliver'): Promise<FleetPc> => {
-    const member = site.member(name, { role, instruments: INSTRUMENTS });
-    const [database, notebook] = [await openLink(() => current.port), await openLink(() => site.port)];
-    const ports = { [site.cluster.port]: database.port, [site.port]: notebook.port };
-    return new FleetPc(member, role === 'deliver', { database, notebook }, ports);
-  };
-  const pcs = [
-    ...(await Promise.all(['s1', 's2', 's3'].map((name) => makePc(name, 'deliver')))),
-    ...(await Promise.all(['pc1', 'pc2', 'pc3'].map((name) => makePc(name, 'watch')))),
-  ];
   const [deliverers, watchers] = [pcs.filter((pc) => pc.isDeliverer), pcs.filter((pc) => !pc.isDeliverer)];
   const any = <T>(items: readonly T[]): T => items[random.below(items.length)] as T;
   const titles: string[] = [];
@@ -124,6 +174,7 @@ export async function openFleetLab(dialect: Dialect, random: Random): Promise<Fl
       await replica.promote();
       current = replica;
       replica = undefined;
+      moveDatabase(current.port);
     },
     async restartDatabase(downMs) {
       await current.kill();
@@ -146,7 +197,7 @@ function pass(from: Socket, to: Socket, isDropping: () => boolean, held: (() => 
   from.on('error', () => undefined);
 }
 
-async function openLink(port: () => number): Promise<Link & { readonly port: number }> {
+async function openProxy(port: () => number): Promise<Link & { readonly port: number }> {
   let how: 'drop' | 'reset' | undefined;
   const sockets = new Set<Socket>();
   const held: (() => void)[] = [];

@@ -177,7 +177,7 @@ describe.skipIf(noPostgres)('a fleet', () => {
       const runs = 40;
       for (let n = 0; n < runs; n++) pcs[n % members]?.drop(`r${n}.csv`, weighing(n));
       const filed = () => fleet.notebook.control.experiments().filter(({ comments }) => comments.length > 0).length;
-      await until('a third is filed', () => filed() > runs / 3, 120_000);
+      await until('a third is filed', () => filed() > runs / 3, 200_000);
       // The one that leads stops, and another one, or the same again, continues at once.
       const leader = daemons.findIndex(({ lines }) => lines.some(({ msg }) => msg === 'delivering for the fleet'));
       await daemons[leader]?.stop();

@@ -1,13 +1,18 @@
+import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Command } from 'commander';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { addCheck } from '../../src/check/check.js';
+import { systemClock } from '../../src/clock.js';
 import { loadConfig } from '../../src/config/load.js';
-import { Postgres, tryDatabase } from '../../src/fleet/database.js';
+import { isAway, Postgres, tryDatabase } from '../../src/fleet/database.js';
+import { takeLease } from '../../src/fleet/lease.js';
+import { prepareSchema } from '../../src/fleet/upgrade.js';
 import { createLog } from '../../src/log.js';
-import { type Cluster, noPostgres, startCluster } from '../support/postgres.js';
+import { type Cluster, connectTo, memberOf, noPostgres, startCluster } from '../support/postgres.js';
+import { silentLog } from '../support/silent-log.js';
 import { tempFolder } from '../support/temp-folder.js';
 import { HAS_OPENSSL, makeAuthority } from '../support/tls.js';
 
@@ -135,4 +140,48 @@ test('an authority that cannot be read is a problem that check shows', async () 
     text: expect.stringContaining('cannot read the certificate in `fleet.ca`'),
     hint: expect.stringContaining('check the path'),
   });
+});
+
+const noPgBouncer = spawnSync('pgbouncer', ['--version']).status !== 0;
+if (noPgBouncer) console.warn('tests with PgBouncer are skipped: apt-get install pgbouncer');
+
+describe.skipIf(noPostgres || noPgBouncer)('a database behind PgBouncer', () => {
+  let cluster: Cluster;
+  beforeAll(async () => {
+    cluster = await startCluster();
+  }, 60_000);
+  afterAll(() => cluster.remove(), 60_000);
+
+  test.each(['transaction', 'session'])('with pool_mode = %s, members join, and one of them leads', async (mode) => {
+    const url = await cluster.pool(await cluster.createDatabase(), mode);
+    expect(await tryDatabase(memberOf(url))).toBeUndefined();
+    const members = [connectTo(url), connectTo(url), connectTo(url)];
+    onTestFinished(async () => void (await Promise.all(members.map((one) => one.close()))));
+    const schemas = await Promise.all(members.map((one) => prepareSchema(one, true)));
+    expect(new Set(schemas.map(({ id }) => id)).size).toBe(1);
+    const deps = { clock: systemClock, log: silentLog(), lost: () => undefined };
+    const leases = await Promise.all(members.map((one, n) => takeLease(one, n + 1, deps)));
+    const held = leases.filter((lease) => lease !== undefined);
+    expect(held).toHaveLength(1);
+    await held[0]?.release(true);
+  });
+
+  test('with pool_mode = statement, check says what to change', async () => {
+    const url = await cluster.pool(await cluster.createDatabase(), 'statement');
+    expect(await tryDatabase(memberOf(url))).toMatchObject({
+      text: 'cannot use the database of the fleet: PgBouncer allows no transactions (pool_mode = statement)',
+      hint: expect.stringContaining('set pool_mode = transaction'),
+    });
+    const postgres = connectTo(url);
+    onTestFinished(() => postgres.close());
+    const refused = await prepareSchema(postgres, true).catch((error: unknown) => error);
+    expect(isAway(refused)).toBe(false);
+  });
+});
+
+test('a call that the server gave up, or a transaction that it ended, may succeed later', () => {
+  for (const code of ['57014', '25P03', '55P03', '57P01', '08006'])
+    expect(isAway(Object.assign(new Error('refused'), { code }))).toBe(true);
+  for (const code of ['23505', '42P01', '25P02'])
+    expect(isAway(Object.assign(new Error('refused'), { code }))).toBe(false);
 });

@@ -206,7 +206,7 @@ test.skipIf(!NOBODY_STARTS)('a folder without permission is reported and stops n
   });
   mkdirSync(join(folder, 'data/secret'), { mode: 0 });
   if (NOBODY !== undefined) execFileSync('chown', ['-R', String(NOBODY), folder]);
-  const daemon = startDaemon(site.config, {}, NOBODY);
+  const daemon = startDaemon(site.config, {}, { uid: NOBODY });
   await daemon.logged('ready');
   const report = daemon.lines.find(({ instrument, level }) => instrument === 'secret' && Number(level) >= 40);
   expect(report).toMatchObject({
@@ -251,7 +251,7 @@ test.skipIf(!NOBODY_STARTS)(
     site.drop('a.csv', weighing(1));
     chmodSync(path, 0o200);
     if (NOBODY !== undefined) execFileSync('chown', ['-R', String(NOBODY), folder]);
-    const daemon = startDaemon(site.config, {}, NOBODY);
+    const daemon = startDaemon(site.config, {}, { uid: NOBODY });
     await daemon.logged('cannot take the file yet, retrying');
     const expected = /the user \S+ may not read it \(owner \S+, group \S+, mode 0200\)/;
     await until('it is reported', async () => {

@@ -368,8 +368,9 @@ export function createDatabase(
           };
           listeners.add(listener);
           listening.add(listener);
-          return { close: async () => void listeners.delete(listener) };
+          return { close: () => void listeners.delete(listener) };
         },
+        hurry: () => undefined,
         close: async () => {
           for (const listener of listening) listeners.delete(listener);
         },

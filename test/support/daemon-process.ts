@@ -30,11 +30,17 @@ export interface DaemonProcess {
   readonly ended: Promise<number | null>;
 }
 
-export const startDaemon = (config: string, env: NodeJS.ProcessEnv = {}, uid?: number): DaemonProcess =>
-  follow([CLI, 'run', '--config', config], {
-    env: { ...process.env, ...env },
-    ...(uid === undefined ? {} : { uid }),
-  });
+/** `namespace`: the network namespace that it runs in. */
+export const startDaemon = (
+  config: string,
+  env: NodeJS.ProcessEnv = {},
+  { uid, namespace }: { readonly uid?: number | undefined; readonly namespace?: string | undefined } = {},
+): DaemonProcess =>
+  follow(
+    [CLI, 'run', '--config', config],
+    { env: { ...process.env, ...env }, ...(uid === undefined ? {} : { uid }) },
+    namespace === undefined ? [] : ['ip', 'netns', 'exec', namespace],
+  );
 
 /** A record in the journal, and whether the process dies before it is written or once it is on disk. */
 export interface CrashPoint {
@@ -50,8 +56,14 @@ type GrowingRecord = 'begun' | 'saved' | 'replaced' | 'appended' | 'flushed' | '
 export const startCrashing = (config: string, run: number, { when, kind }: CrashPoint): DaemonProcess =>
   follow([CRASHING, config, String(run), when, kind]);
 
-function follow(args: readonly string[], options: { env?: NodeJS.ProcessEnv; uid?: number } = {}): DaemonProcess {
-  const child = spawn(process.execPath, args, { ...options, stdio: ['ignore', 'pipe', 'pipe'] });
+function follow(
+  args: readonly string[],
+  options: { env?: NodeJS.ProcessEnv; uid?: number } = {},
+  through: readonly string[] = [],
+): DaemonProcess {
+  // `ip netns exec` becomes the program, so the process has its id.
+  const [program = '', ...words] = [...through, process.execPath, ...args];
+  const child = spawn(program, words, { ...options, stdio: ['ignore', 'pipe', 'pipe'] });
   const lines: LogLine[] = [];
   let output = '';
   let unfinished = '';

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { expect, onTestFinished } from 'vitest';
 import type { Dialect } from '../../src/model.js';
 import { type DaemonProcess, type Site, startDaemon } from './daemon-process.js';
+import type { Network } from './network.js';
 import { type Cluster, startCluster } from './postgres.js';
 import { createTestSandbox, type TestSandbox } from './sandbox.js';
 import { tempFolder } from './temp-folder.js';
@@ -18,7 +19,8 @@ interface MemberOptions {
 
 export interface Member extends Site {
   readonly name: string;
-  start(env?: NodeJS.ProcessEnv): DaemonProcess;
+  /** In a network namespace, if one is given. */
+  start(env?: NodeJS.ProcessEnv, namespace?: string): DaemonProcess;
   /** A configuration for the same folders and journal, without the fleet. */
   readonly alone: string;
 }
@@ -57,15 +59,21 @@ export async function expectFiled(fleet: FleetSite, count: number, withinMs = 60
 
 const BALANCE = '  balance: { watch: data/balance, ready: { quiet: 150ms }, experiment: { plot: never } }';
 
-/** A database, a notebook, and members that run as processes. */
-export async function makeFleet(dialect: Dialect = 'v2', timeout = '1s'): Promise<FleetSite> {
+/** A database, a notebook, and members that run as processes. `network`: where the servers can be reached from namespaces. */
+export async function makeFleet(
+  dialect: Dialect = 'v2',
+  timeout = '1s',
+  network?: Network['addresses'],
+): Promise<FleetSite> {
   const folder = tempFolder();
-  const cluster = await startCluster();
+  const cluster = await startCluster(network?.database);
   onTestFinished(() => cluster.remove());
   const url = await cluster.createDatabase();
-  const notebook = createTestSandbox({ file: join(folder, 'notebook.db'), port: 0, dialect });
-  const { url: address, key } = await notebook.start();
+  const host = network?.notebook ?? '127.0.0.1';
+  const notebook = createTestSandbox({ file: join(folder, 'notebook.db'), host, port: 0, dialect });
+  const { url: origin, key } = await notebook.start();
   onTestFinished(() => notebook.stop());
+  const address = origin.replace(host, '127.0.0.1');
   return {
     folder,
     url,
@@ -99,7 +107,7 @@ export async function makeFleet(dialect: Dialect = 'v2', timeout = '1s'): Promis
           mkdirSync(join(own, 'data', instrument), { recursive: true });
           writeFileSync(join(own, 'data', instrument, file), content);
         },
-        start: (env) => startDaemon(config, env),
+        start: (env, namespace) => startDaemon(config, env, { namespace }),
       };
     },
   };

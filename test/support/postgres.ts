@@ -10,7 +10,7 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs';
-import { createServer } from 'node:net';
+import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
@@ -53,6 +53,8 @@ export interface Cluster {
   kill(): Promise<void>;
   /** From now on it accepts TLS with this certificate. Role `pc` needs TLS and this password, by scram-sha-256. */
   requireTls(certificate: { readonly key: Buffer; readonly cert: Buffer }, password: string): Promise<void>;
+  /** The address of this database behind a PgBouncer, which must be installed. */
+  pool(url: string, mode: string): Promise<string>;
   /** A replica that has everything before a commit is confirmed. */
   addReplica(): Promise<Replica>;
   remove(): Promise<void>;
@@ -68,9 +70,9 @@ interface Server extends Pick<Cluster, 'port' | 'start' | 'kill'> {
 }
 
 /** The server for the data in this folder. */
-async function serve(folder: string, data: string): Promise<Server> {
+async function serve(folder: string, data: string, hosts: string): Promise<Server> {
   const port = await freePort();
-  const settings = `listen_addresses = '127.0.0.1'\nport = ${port}\nunix_socket_directories = '${folder}'\nshared_buffers = 32MB\nfsync = off\nmax_connections = 300\nshared_preload_libraries = 'pg_stat_statements'\n`;
+  const settings = `listen_addresses = '${hosts}'\nport = ${port}\nunix_socket_directories = '${folder}'\nshared_buffers = 32MB\nfsync = off\nmax_connections = 300\nshared_preload_libraries = 'pg_stat_statements'\n`;
   appendFileSync(join(data, 'postgresql.auto.conf'), settings);
   let server: ChildProcess | undefined;
   async function query(text: string, database = 'postgres'): Promise<readonly object[]> {
@@ -109,8 +111,9 @@ async function serve(folder: string, data: string): Promise<Server> {
   };
 }
 
-/** A real PostgreSQL on loopback, with its own data. */
-export async function startCluster(): Promise<Cluster> {
+/** A real PostgreSQL on loopback, and on another address of this machine if one is given, with its own data. */
+export async function startCluster(address?: string): Promise<Cluster> {
+  const hosts = ['127.0.0.1', ...(address === undefined ? [] : [address])].join(',');
   const folder = mkdtempSync(join(tmpdir(), 'labfeed-postgres-'));
   const data = join(folder, 'data');
   mkdirSync(data);
@@ -130,10 +133,12 @@ export async function startCluster(): Promise<Cluster> {
     'C',
   );
   execFileSync(initdb, args, { stdio: 'ignore', cwd: folder });
-  const primary = await serve(folder, data);
+  if (address !== undefined) appendFileSync(join(data, 'pg_hba.conf'), `host all all ${address}/24 trust\n`);
+  const primary = await serve(folder, data, hosts);
   const { port, query } = primary;
   let replica: Server | undefined;
   let databases = 0;
+  const poolers: ChildProcess[] = [];
   await primary.start();
   return {
     port,
@@ -167,12 +172,30 @@ export async function startCluster(): Promise<Cluster> {
       const isOn = async () => JSON.stringify(await query('SHOW ssl')).includes('on');
       await until('the server has its certificate', isOn, 20_000);
     },
+    async pool(url, mode) {
+      const { pathname, username } = new URL(url);
+      const [listening, file] = [await freePort(), join(folder, `pgbouncer-${mode}.ini`)];
+      const target = `host=127.0.0.1 port=${port} user=${username}`;
+      const settings = `listen_addr = 127.0.0.1\nlisten_port = ${listening}\nunix_socket_dir =\nauth_type = any`;
+      writeFileSync(file, `[databases]\n* = ${target}\n[pgbouncer]\n${settings}\npool_mode = ${mode}\n`);
+      const pooler = spawn('setpriv', [...asUser, '--pdeathsig', 'INT', 'pgbouncer', '--quiet', file], {
+        stdio: 'ignore',
+      });
+      poolers.push(pooler);
+      const isThere = () =>
+        new Promise<boolean>((resolve) => {
+          const socket = connect(listening, '127.0.0.1', () => resolve(true)).on('error', () => resolve(false));
+          socket.end();
+        });
+      await until('PgBouncer listens', isThere);
+      return `postgres://${username}@127.0.0.1:${listening}${pathname}`;
+    },
     async addReplica() {
       const copy = join(folder, 'replica');
       const from = ['-h', '127.0.0.1', '-p', String(port), '-U', 'labfeed'];
       const [backup, options] = runs('pg_basebackup', '-D', copy, ...from, '-R', '-c', 'fast', '--no-sync');
       execFileSync(backup, options, { stdio: 'ignore', cwd: folder });
-      const server = await serve(folder, copy);
+      const server = await serve(folder, copy, hosts);
       replica = server;
       await server.start();
       await query("ALTER SYSTEM SET synchronous_standby_names = '*'");
@@ -180,6 +203,7 @@ export async function startCluster(): Promise<Cluster> {
       return { ...server, promote: async () => void (await server.query('SELECT pg_promote()')) };
     },
     async remove() {
+      for (const pooler of poolers) pooler.kill('SIGKILL');
       await replica?.kill();
       await primary.kill();
       rmSync(folder, { recursive: true, force: true });
