@@ -5,7 +5,7 @@ import { describeDetected } from '../parse/encoding.js';
 import { type Node, type Tree, valueAt } from '../parse/extract/tree.js';
 import { readJson, readXml } from '../parse/formats/documents.js';
 import { formatOf } from '../parse/formats/formats.js';
-import { type Records, readRecords } from '../parse/formats/records.js';
+import { readRecords } from '../parse/formats/records.js';
 import { linesOf, openSheets } from '../parse/formats/workbook.js';
 import { isBlank, type Line } from '../parse/lines.js';
 import { readFile } from '../parse/parse.js';
@@ -15,6 +15,7 @@ import { findDates, isDate, settleDates } from './dates.js';
 import { mapTables, type TableMapping } from './describe.js';
 import type { FinderMapping } from './facts.js';
 import { type MeasureContext, type Measured, measureLines, measureText } from './measure.js';
+import { describeRecords, isSentAt } from './records.js';
 
 /** Measures a file: which mapping reads it, and what the file leaves open. Throws a FileError if that is unclear. */
 export async function measureFile(
@@ -62,7 +63,7 @@ const MEASURERS: Readonly<Record<Format, Measurer>> = {
   text: measureDelimited,
   json: async (file) => measureTree('json', await readJson(file), file),
   xml: async (file) => measureTree('xml', await readXml(file), file),
-  records: async (file) => measureRecords(await readRecords(file), file),
+  records: async (file) => withDates(describeRecords(await readRecords(file)), file),
   xlsx: async (file) => measureSheets((await openSheets(file)).sheets, file),
   jcamp: formatOnly('jcamp'),
   none: formatOnly('none'),
@@ -91,7 +92,13 @@ async function withDates(mapping: ParseMapping, file: MeasureContext): Promise<M
   const { meta, tables } = await file.read(mapping);
   const paths = new Map(Object.entries(mapping.facts ?? {}));
   // The path of a fact shows whether a date belongs to the run or to a calibration.
-  const byPath = new Map([...meta].map(([name, value]) => [pathOf(paths.get(name) ?? name), value]));
+  const byPath = new Map(
+    [...meta].map(([name, value]) => {
+      const where = paths.get(name) ?? name;
+      const path = typeof where === 'object' && 'from' in where ? where.from : where;
+      return [isSentAt(path) ? 'message sent' : String(path), value];
+    }),
+  );
   const found = findDates({ meta: byPath, tables });
   const isDated = typeof paths.get('date') === 'object';
   const { settle: settleIn, ...rest } = settleDates(
@@ -192,52 +199,6 @@ function unique(name: string, taken: object): string {
 
 /** In quotes if it contains a special character of paths. */
 const quotePart = (name: string): string => (/[/[\]"*]/.test(name) ? `"${name}"` : name);
-
-const MAX_RECORD_FACTS = 60;
-
-/** Where the standards put the time of a measurement and of the message about it, and how they write them. */
-const RUN_AT = ['/R/12', '/R/13', '/OBX/19'];
-const SENT_AT: readonly unknown[] = ['/MSH/7', '/H/14'];
-const RECORD_FORMATS = ['yyyyMMddHHmmss', 'yyyyMMddHHmmssZZZ', 'yyyyMMddHHmm', 'yyyyMMdd'];
-
-/** The number of a field does not show that it is the time of a message. */
-const pathOf = (path: unknown): string => (SENT_AT.includes(path) ? 'message sent' : String(path));
-
-/** The fields of a record type that occurs once are facts; other types are tables. */
-async function measureRecords({ tree, lines }: Records, file: MeasureContext): Promise<Measured> {
-  const types = new Map<string, number>();
-  for (const { cells } of lines) if (cells[0]) types.set(cells[0], (types.get(cells[0]) ?? 0) + 1);
-  const facts: NonNullable<ParseMapping['facts']> = {};
-  const tables: Record<string, TableMapping> = {};
-  for (const [type, count] of types) {
-    const [row] = tree.rows(type) ?? [];
-    if (count > 1) tables[type] = { rows: type, ...recordColumns(type, tree) };
-    else if (row) {
-      for (const [name, { text }] of tree.values(row)) {
-        const isAdded = /[\p{L}\p{N}]/u.test(text) && Object.keys(facts).length < MAX_RECORD_FACTS;
-        if (isAdded) facts[name.replace('/', ' ')] = `/${name}`;
-      }
-    }
-  }
-  const date = RUN_AT.find((path) => /^(?:19|20)\d{6}/.test(tree.lookup(path)()?.text ?? ''));
-  if (date !== undefined) facts['date'] = { from: date, format: RECORD_FORMATS };
-  return withDates({ format: 'records', facts, tables }, file);
-}
-
-/** The fields that some record of the type fills; components of a field are columns of their own. */
-function recordColumns(type: string, tree: Records['tree']): TableMapping {
-  const columns = new Map<string, string>();
-  for (const row of (tree.rows(type) ?? []).slice(0, 200)) {
-    for (const [path, { text }] of tree.values(row)) {
-      const field = path.slice(path.indexOf('/') + 1);
-      const parts = text.split('^');
-      if (parts.length === 1 && text !== '') columns.set(`field ${field}`, field);
-      for (const [n, part] of parts.length === 1 ? [] : parts.entries())
-        if (part !== '') columns.set(`field ${field}.${n + 1}`, `${field}/${n + 1}`);
-    }
-  }
-  return columns.size === 0 ? {} : { columns: Object.fromEntries(columns) };
-}
 
 /** Each sheet takes as long as a file. */
 const MAX_SHEETS = 30;
