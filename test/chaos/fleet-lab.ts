@@ -93,11 +93,8 @@ const INSTRUMENTS =
  * does not allow that. `moveDatabase`: they find the database at another port of this machine.
  */
 export async function openCuttable(dialect: Dialect, roles: Readonly<Record<string, 'watch' | 'deliver'>>) {
-  const reason = whyNoNamespaces();
-  if (reason !== undefined)
-    console.warn(`members share one network, so packets that vanish in the kernel are not tested. ${reason}`);
   const names = Object.keys(roles);
-  const network = reason === undefined ? openNetwork(names) : undefined;
+  const network = whyNoNamespaces() === undefined ? openNetwork(names) : undefined;
   const site = await makeFleet(dialect, '1s', network?.addresses);
   let port = site.cluster.port;
   const memberOf = (name: string, role: 'watch' | 'deliver') => site.member(name, { role, instruments: INSTRUMENTS });

@@ -105,6 +105,40 @@ describe.skipIf(noPostgres)('a machine that joins with runs', () => {
     expect(await fleet.postgres.rows(states)).toMatchObject([{ step: 'done', experiment: 7 }]);
   });
 
+  test('brings an experiment that the fleet took for a spare, and the fleet does not use it for another run', async () => {
+    const fleet = await newFleet();
+    const own = memoryJournal(systemClock);
+    await file(own, 'a', 7);
+    const { db, commit } = fleet.journal.store;
+    await commit(() => {
+      for (const spare of [7, 8]) db.run`INSERT INTO spares (server, experiment) VALUES (${SERVER}, ${spare})`;
+    });
+    await (await fleet.member('pc1', own)).forward();
+    expect(await fleet.postgres.rows('SELECT experiment FROM labfeed.spares')).toEqual([{ experiment: 8 }]);
+  });
+
+  test('leaves only once none of its runs is being sent', async () => {
+    const fleet = await newFleet();
+    const pc = await fleet.member('pc1');
+    for (const content of ['a', 'b']) await pc.outbox.add(newRun(content), reading(content));
+    await pc.forward();
+    const { claimed } = fleet.journal.store;
+    const received = async () =>
+      (await fleet.postgres.row<{ number: number }>('SELECT number FROM labfeed.received'))?.number;
+    const before = await received();
+    claimed.add(1);
+    const { db, commit } = pc.own.store;
+    await commit(() => db.run`INSERT INTO forwards (operation) VALUES ('{"kind":"leave"}')`);
+    await pc.forward();
+    expect(await received()).toBe(before);
+    expect(fleet.runs()).toMatchObject([{ path: 'pc1:/data/a' }]);
+    claimed.delete(1);
+    await pc.forward();
+    expect(await received()).toBe((before ?? 0) + 1);
+    expect(fleet.runs()).toEqual([]);
+    expect([...readDepartures(fleet.journal.store.db, pc.member, 'pc1')].map(({ own }) => own)).toEqual([1, 2]);
+  });
+
   test('that has runs and was not moved is refused', async () => {
     const fleet = await newFleet();
     const own = memoryJournal(systemClock);

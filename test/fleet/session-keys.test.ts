@@ -1,8 +1,10 @@
 import { expect, test } from 'vitest';
 import { NotebookError } from '../../src/errors.js';
-import type { Lease } from '../../src/fleet/lease.js';
+import type { Postgres } from '../../src/fleet/database.js';
+import { LEASE_MS, type Lease, MARGIN_MS, takeLease } from '../../src/fleet/lease.js';
 import { takeSessionKey } from '../../src/fleet/session-keys.js';
 import type { KeyRecord } from '../../src/notebook/responses.js';
+import { manualClock } from '../support/manual-clock.js';
 import { silentLog } from '../support/silent-log.js';
 
 const URL = 'https://eln.example.org';
@@ -99,4 +101,16 @@ test('a notebook that gives no keys is used with the configured one', async () =
   const { did, take } = scene([], undefined, false);
   expect(await take()).toEqual({ key: undefined, isFence: true, id: undefined });
   expect(did).toEqual([]);
+});
+
+test('a leader that cannot renew its lease stops sending before another one may take it', async () => {
+  const { advance, ...time } = manualClock();
+  const clock = { ...time, sleep: () => new Promise<void>(() => undefined) };
+  const row = async () => ({ epoch: 1, seq: 0, sender: null, notebook: null, session_key: null, now: 0 });
+  const postgres = { row, run: () => new Promise(() => undefined) } as unknown as Postgres;
+  const lease = await takeLease(postgres, 1, { clock, log: silentLog(), lost: () => undefined });
+  advance(LEASE_MS - MARGIN_MS - 1);
+  expect(lease?.isHeld()).toBe(true);
+  advance(1);
+  expect(lease?.isHeld()).toBe(false);
 });
