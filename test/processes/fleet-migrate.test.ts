@@ -1,5 +1,5 @@
-import { rmSync } from 'node:fs';
-import { join } from 'node:path';
+import { appendFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { CLI, startDaemon, weighing } from '../support/daemon-process.js';
 import { expectFiled, makeFleet } from '../support/fleet-site.js';
@@ -78,4 +78,52 @@ describe.skipIf(noPostgres)('moving to a fleet and back', () => {
     await expectFiled(fleet, 8);
     await home.stop();
   }, 180_000);
+
+  test('a growing file is continued after its last line, there and back', async () => {
+    const fleet = await makeFleet();
+    const instruments = `
+  logger:
+    watch: data/logger
+    run: { growing: { per: file, every: 1s } }
+    ready: { quiet: 100ms }
+    poll: 300ms
+    existing: ingest
+    parse: { delimiter: ',', dates: { format: 'yyyy-MM-dd HH:mm:ss' }, table: {} }
+    experiment: { title: "{{ file.stem }}", plot: never }`;
+    const pc = fleet.member('pc1', { instruments });
+    const file = join(pc.folder, 'data', 'logger', 'temp.csv');
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, 'Time,T (°C)\n');
+    const texts = () =>
+      fleet.notebook.control.experiments().map(({ comments }) => comments.map(({ comment }) => comment).join('\n'));
+    let lines = 0;
+    /** Two lines while it runs, the second of which may only be in its journal when it is killed. */
+    async function grow(daemon: ReturnType<typeof startDaemon>): Promise<void> {
+      for (let n = 0; n < 2; n++) {
+        lines += 1;
+        const value = `${lines}00.25`;
+        appendFileSync(file, `2026-03-04 00:${10 + lines}:00,${value}\n`);
+        if (n === 0) await until(`${value} is filed`, () => texts().join().includes(value), 90_000);
+        else await daemon.logged('lines taken');
+      }
+      await daemon.kill();
+    }
+    await grow(startDaemon(pc.alone));
+    expect(await labfeed(['migrate', '--to', fleet.url, '--config', pc.config], pc.folder)).toMatchObject({
+      status: 0,
+    });
+    await grow(pc.start());
+    expect(await labfeed(['migrate', '--to', pc.journal, '--config', pc.config], pc.folder)).toMatchObject({
+      status: 0,
+    });
+    await grow(startDaemon(pc.alone));
+    const last = startDaemon(pc.alone);
+    await until('the last line is filed', () => texts().join().includes(`${lines}00.25`), 90_000);
+    expect(texts()).toHaveLength(1);
+    const values = texts()
+      .join()
+      .split(/[^\d.]/);
+    for (let n = 1; n <= lines; n++) expect(values.filter((value) => value === `${n}00.25`)).toHaveLength(1);
+    await last.stop();
+  }, 300_000);
 });
