@@ -1,10 +1,21 @@
 import { isBlank, isRule, type Line } from '../parse/lines.js';
+import { readIso } from '../parse/values/date.js';
+import { dateCandidates } from '../parse/values/date-candidates.js';
+import { isUnsetDay } from '../text.js';
 
 /**
  * What a date is the date of, by the words around it: the run, the end of the run, or something else, such as an
  * export, a review or a calibration. `plain`: a date whose name says no more than that. `unknown`: no such name.
  */
 export type DateRole = 'run' | 'plain' | 'end' | 'other' | 'unknown';
+
+/** How likely a date is to be that of the run; 0: not at all. */
+export const RANK: Readonly<Record<DateRole, number>> = { run: 4, plain: 3, end: 2, unknown: 1, other: 0 };
+
+/** Version and serial numbers can look like dates: `3.12.08`. */
+export const NUMBER_NAME = /version|serial|firmware|software|release|number|\bno\b|\bid\b/i;
+
+export const isUnsetText = (text: string): boolean => isUnsetDay(readIso(text) ?? dateCandidates(text)[0]?.iso ?? '');
 
 /** Beginnings of words. Languages: English, German, French, Spanish, Italian, Portuguese, Dutch, Swedish, and CJK. */
 const startsOf = (...words: readonly string[]): RegExp =>
@@ -75,9 +86,9 @@ const END = anyOf(
   /終了|结束|完成/,
 );
 
-/** Names of dates and times. */
+/** Names of dates and times. Some columns are named after the format: `yyyy-mm-ddThh:mm`. */
 export const DATE_NAME =
-  /date|datum|dato|fecha|data\b|time|zeit|uhr|heure|hora|\bora\b|tijd|\btid\b|stamp|дата|日付|日時|日期|时间|時刻|時間|날짜|일시/iu;
+  /yyyy|date|datum|dato|fecha|data\b|time|zeit|uhr|heure|hora|\bora\b|tijd|\btid\b|stamp|дата|日付|日時|日期|时间|時刻|時間|날짜|일시/iu;
 
 /** What the words around a date say about it. */
 export function roleOf(written: string): DateRole {

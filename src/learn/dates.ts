@@ -1,14 +1,21 @@
 import type { ParseMapping } from '../config/vocabulary.js';
-import type { FileRecord, Table } from '../model.js';
-import { isBlank, type Line } from '../parse/lines.js';
+import type { Column, FileRecord, Table } from '../model.js';
 import type { Source } from '../parse/source.js';
 import { readIso } from '../parse/values/date.js';
 import { dateCandidates } from '../parse/values/date-candidates.js';
-import { escapeRegex, isUnsetDay } from '../text.js';
 import { type DatePool, daysIn, findDateFormats, type OpenDate, orderOf } from './date-order.js';
-import { DATE_NAME, type DatePlaces, type DateRole, roleOf, roleOfPath } from './date-roles.js';
+import {
+  DATE_NAME,
+  type DatePlaces,
+  type DateRole,
+  isUnsetText,
+  NUMBER_NAME,
+  RANK,
+  roleOf,
+  roleOfPath,
+} from './date-roles.js';
 import { mapTables, type TableMapping } from './describe.js';
-import type { FinderMapping } from './facts.js';
+import { findNameDate, type LineDate, type OtherDate } from './line-dates.js';
 
 /** Which values of a file are dates, how they are written, and which of them is the date of the run. */
 
@@ -25,11 +32,27 @@ export interface FoundDates {
   /** The date of the run, if it is part of a line. */
   readonly inLine?: LineDate | undefined;
   /** The column whose first date is that of the run, if no fact is. */
-  readonly firstRow?: { readonly table: string; readonly column: string; readonly joined?: string } | undefined;
+  readonly firstRow?: FirstRow | undefined;
   /** By table: columns of day and time that belong together. */
-  readonly columns: ReadonlyMap<string, readonly [day: string, time: string]>;
+  readonly columns: ReadonlyMap<string, JoinedColumns>;
   /** A date that is not that of the run, or may not be: `Exported: 2026-02-01`. */
-  readonly other?: string | undefined;
+  readonly other?: OtherDate | undefined;
+}
+
+interface FirstRow {
+  readonly table: string;
+  readonly column: string;
+  /** The column that has the time, too. */
+  readonly joined?: string;
+  /** Of a number that is a date. */
+  readonly format?: string | undefined;
+  readonly doubt?: string | undefined;
+}
+
+interface JoinedColumns {
+  readonly name: string;
+  readonly day: string;
+  readonly from: readonly (string | number)[];
 }
 
 /**
@@ -47,9 +70,9 @@ export function settleDates(found: FoundDates, source: Pick<Source, 'name' | 'pa
     found.fact?.includes(name) || found.firstRow?.column === name || text === inLine?.text;
   const hasDate = found.fact !== undefined || found.firstRow !== undefined || isDated;
   const elsewhere = hasDate ? undefined : inLine ? { ...inLine, formats: [] } : findNameDate(source.name);
-  const formats = [...sure, ...(elsewhere?.formats ?? [])];
+  const formats = [...sure, ...(elsewhere?.formats ?? []), ...(found.firstRow?.format ? [found.firstRow.format] : [])];
   return {
-    undated: hasDate || elsewhere ? undefined : found.other,
+    undated: hasDate || elsewhere ? undefined : (found.other ?? found.inLine?.other),
     settle(mapping: ParseMapping): ParseMapping {
       const meta = [...[mapping.meta ?? []].flat(), ...(elsewhere ? [elsewhere.finder] : [])];
       return describeDates(found, formats, elsewhere ? { ...mapping, meta } : mapping);
@@ -57,6 +80,7 @@ export function settleDates(found: FoundDates, source: Pick<Source, 'name' | 'pa
     firstRow: isDated ? undefined : found.firstRow,
     doubts: [
       ...groupByOrder(open.filter(isUsed)).map((dates) => dateDoubt(dates, formats)),
+      ...(found.firstRow?.doubt === undefined ? [] : [found.firstRow.doubt]),
       ...(clashing.size > 0
         ? [
             `the file writes dates in several orders: ${[...clashing].join(', ')}. Give each column its own format: columns: { NAME: { from: NAME, format: … } }`,
@@ -98,9 +122,6 @@ export const isDate = (text: string): boolean => readIso(text) !== undefined || 
 const isTime = (text: string): boolean => /^(?:[01]?\d|2[0-3]):\d\d(:\d\d([.,]\d+)?)?( ?[AP]M)?$/i.test(text);
 const hasTime = (text: string): boolean => /\d:\d\d/.test(text);
 
-/** Version and serial numbers can look like dates: `3.12.08`. */
-const NUMBER_NAME = /version|serial|firmware|software|release|number|\bno\b|\bid\b/i;
-
 /** `texts`: the rest of the file, which may show the order of day and month. `places`: of a file of lines. */
 export function findDates(
   { meta, tables }: Pick<FileRecord, 'meta' | 'tables'>,
@@ -111,22 +132,25 @@ export function findDates(
     .map(([name, { text }]): NamedText => ({ name, text: text.trim(), role: roleOfFact(name, text.trim(), places) }))
     .filter(({ name, text }) => hasTime(text) || !NUMBER_NAME.test(name));
   const pools: DatePool[] = facts.filter(({ text }) => isDate(text)).map(({ name, text }) => ({ name, texts: [text] }));
-  const columns = new Map<string, readonly [string, string]>();
-  const rows: (NamedText & { table: string })[] = [];
+  const columns = new Map<string, JoinedColumns>();
+  const rows: DateColumn[] = [];
   for (const table of tables) {
-    for (const [n, { name: day }] of table.columns.entries()) {
+    rows.push(...findEpochColumn(table));
+    for (const [n, column] of table.columns.entries()) {
       const days = textsOf(table, n, isDate);
+      const { name: day } = column;
       if (days.length === 0 || (NUMBER_NAME.test(day) && !days.every(hasTime))) continue;
       pools.push({ name: day, texts: days });
-      const time = table.columns[n + 1]?.name ?? '';
-      const times = textsOf(table, n + 1, isTime);
-      const isPair = !days.some(hasTime) && times.length >= days.length;
-      if (isPair && day !== '' && time !== '') {
-        pools.push({ name: day, texts: days.map((text, row) => `${text} ${times[row]}`) });
-        columns.set(table.name, [day, time]);
+      const times = days.some(hasTime) ? undefined : timesBeside(table, n, days.length);
+      const known = columns.get(table.name);
+      if (times && day !== '' && (!known || roleOf(known.day) === 'other')) {
+        pools.push({ name: day, texts: days.map((text, row) => `${text} ${times.texts[row]}`) });
+        columns.set(table.name, joinColumns(column, times.column));
       }
+      const isUnnamed = column.invented === 'name';
+      const role = isUnnamed && (times || days.every(hasTime)) ? 'plain' : roleOf(day);
       const hasRow = table.rows[0]?.[n]?.text.trim() === days[0];
-      if (hasRow) rows.push({ table: table.name, name: day, text: days[0] ?? '', role: roleOf(day) });
+      if (hasRow) rows.push({ table: table.name, name: day, text: days[0] ?? '', role });
     }
   }
   const compact = compactFact(facts);
@@ -134,9 +158,9 @@ export function findDates(
   const texted = [...facts.map(({ text }) => text), ...texts];
   const found = { pools, columns, days: new Set(texted.flatMap(daysIn)), texts };
   const row = firstRowDate(rows, tables);
-  const pair = columns.get(row?.table ?? '');
+  const added = columns.get(row?.table ?? '');
   // Rows of a tree keep day and time apart.
-  const firstRow = row && { ...row, ...(pair?.[0] === row.column && { joined: pair.join(' ') }) };
+  const firstRow = row && { ...row, ...(added?.day === row.column && { joined: added.name }) };
   // Rows have the time of the measurement; a fact may have that of the export, unless its name tells otherwise.
   const isOfRun = facts.some(({ name, role }) => role === 'run' && fact?.includes(name));
   if (firstRow && !isOfRun) return { ...found, fact: undefined, firstRow };
@@ -147,9 +171,15 @@ export function findDates(
     ...found,
     fact,
     ...(fact === compact.fact && { format: compact.format }),
-    ...(other && { other: `${other.name}: ${other.text}` }),
+    ...(other && { other: factDate(other) }),
   };
 }
+
+/** `/` starts the path of a fact in a tree. */
+const factDate = ({ name, text }: NamedText): OtherDate => ({
+  text: `${name}: ${text}`,
+  ...(!name.startsWith('/') && !/["\\{}]/.test(name) && { line: `experiment: { date: '{{ meta["${name}"] }}' }` }),
+});
 
 /** By its name, and by what is around it in the file. */
 function roleOfFact(name: string, text: string, places: DatePlaces | undefined): DateRole {
@@ -167,10 +197,7 @@ function roleOfFact(name: string, text: string, places: DatePlaces | undefined):
 }
 
 /** A column that tells when each row was measured. */
-function firstRowDate(
-  rows: readonly (NamedText & { table: string })[],
-  tables: readonly Table[],
-): FoundDates['firstRow'] {
+function firstRowDate(rows: readonly DateColumn[], tables: readonly Table[]): FoundDates['firstRow'] {
   const isFirst = ({ name, table }: { name: string; table: string }) =>
     tables.find((each) => each.name === table)?.columns[0]?.name === name;
   const [best] = rows
@@ -180,11 +207,57 @@ function firstRowDate(
         row.role !== 'end' &&
         // Beside other tables, the table of an audit trail or of calibrations is not the readings.
         (tables.length === 1 || roleOf(row.table) !== 'other') &&
-        !isUnsetText(row.text) &&
+        (row.format !== undefined || !isUnsetText(row.text)) &&
         (row.role !== 'unknown' || isFirst(row)),
     )
     .toSorted((a, b) => RANK[b.role] - RANK[a.role]);
-  return best && { table: best.table, column: best.name };
+  return best && { table: best.table, column: best.name, format: best.format, doubt: best.doubt };
+}
+
+/** The column of times directly after or before that of the days. */
+function timesBeside(table: Table, day: number, count: number) {
+  for (const n of [day + 1, day - 1]) {
+    const column = table.columns[n];
+    const texts = column ? textsOf(table, n, isTime) : [];
+    if (column && column.name !== '' && texts.length >= count) return { column, texts };
+  }
+  return undefined;
+}
+
+const joinColumns = (day: Column, time: Column): JoinedColumns => ({
+  name: day.invented ? 'date and time' : `${day.name} ${time.name}`,
+  day: day.name,
+  from: [day, time].map(placeOf),
+});
+
+/** Before the rows are read, a column without a name is known only by its position. */
+const placeOf = ({ name, invented }: Column): string | number =>
+  invented === 'name' ? Number(/\d+/.exec(name)?.[0]) : name;
+
+/** 2001 to 2033 in seconds or milliseconds. */
+const EPOCH = /^1\d{9}(?:\.\d+)?$|^1\d{12}$/;
+const ELAPSED = /elapsed|duration|up ?time/i;
+const MIN_EPOCH_ROWS = 3;
+
+/**
+ * The first column, if it has the time as a number that grows from row to row. Without a name, it could also be a serial
+ * number, so there must be nothing but numbers beside it.
+ */
+function findEpochColumn({ name: table, columns: [column], rows }: Table): DateColumn[] {
+  const [first] = rows;
+  const text = first?.[0]?.text.trim() ?? '';
+  if (!column || !first || !EPOCH.test(text) || rows.length < MIN_EPOCH_ROWS) return [];
+  const isUnnamed = column.invented === 'name';
+  const isTime = DATE_NAME.test(column.name) && roleOf(column.name) !== 'other' && !ELAPSED.test(column.name);
+  const areNumbers = first.every(({ value }) => typeof value === 'number' || value === null);
+  if (isUnnamed ? !areNumbers : !isTime) return [];
+  const texts = rows.slice(0, MAX_ROWS).map((row) => row[0]?.text.trim() ?? '');
+  const isLater = (each: string, n: number) => n === 0 || Number(each) > Number(texts[n - 1]);
+  if (!texts.every((each, n) => EPOCH.test(each) && isLater(each, n))) return [];
+  const format = /^\d{13}$/.test(text) ? 'epochMs' : 'epoch';
+  const iso = new Date(Number(text) * (format === 'epoch' ? 1000 : 1)).toISOString();
+  const doubt = `the first column has no name and seems to be the time since 1970: ${text} is ${iso}. If it is not, write experiment: { date: "{{ file.modified }}" }`;
+  return [{ table, name: column.name, text, role: 'plain', format, doubt: isUnnamed ? doubt : undefined }];
 }
 
 const MAX_ROWS = 2000;
@@ -208,13 +281,11 @@ interface NamedText {
   readonly role: DateRole;
 }
 
-/** How likely a date is to be that of the run; 0: not at all. */
-const RANK: Readonly<Record<DateRole, number>> = { run: 4, plain: 3, end: 2, unknown: 1, other: 0 };
+interface DateColumn extends NamedText, Pick<FirstRow, 'table' | 'format' | 'doubt'> {}
 
 /** Only their names show that `20231120`, `163016`, `1700497816` and `45250.6` are not numbers. */
 function compactFact(facts: readonly NamedText[]): { fact?: readonly string[]; format?: string } {
-  const isOfRun = ({ name, role }: NamedText) =>
-    DATE_NAME.test(name) && role !== 'other' && !/elapsed|duration|up ?time/i.test(name);
+  const isOfRun = ({ name, role }: NamedText) => DATE_NAME.test(name) && role !== 'other' && !ELAPSED.test(name);
   const day = facts.find(
     (each) => isOfRun(each) && DAY_NAME.test(each.name) && /^(19|20)\d\d[01]\d[0-3]\d(\d{6})?$/.test(each.text),
   );
@@ -223,8 +294,7 @@ function compactFact(facts: readonly NamedText[]): { fact?: readonly string[]; f
     const time = facts.find(({ name, text }) => TIME_NAME.test(name) && /^[0-2]\d[0-5]\d[0-5]\d$/.test(text));
     return time ? { fact: [day.name, time.name], format: 'yyyyMMdd HHmmss' } : { fact: [day.name], format: 'yyyyMMdd' };
   }
-  // 2001 to 2033 in seconds or milliseconds.
-  const epoch = facts.find((each) => isOfRun(each) && /^1\d{9}(?:\.\d+)?$|^1\d{12}$/.test(each.text));
+  const epoch = facts.find((each) => isOfRun(each) && EPOCH.test(each.text));
   // 2000 to 2063 in days, as spreadsheets count them.
   const serial = facts.find(
     (each) => isOfRun(each) && DAY_NAME.test(each.name) && /^(?:3[7-9]|4\d|5\d)\d{3}(?:\.\d+)?$/.test(each.text),
@@ -232,8 +302,6 @@ function compactFact(facts: readonly NamedText[]): { fact?: readonly string[]; f
   if (!epoch && serial) return { fact: [serial.name], format: 'excel' };
   return epoch ? { fact: [epoch.name], format: /^\d{13}$/.test(epoch.text) ? 'epochMs' : 'epoch' } : {};
 }
-
-const isUnsetText = (text: string): boolean => isUnsetDay(readIso(text) ?? dateCandidates(text)[0]?.iso ?? '');
 
 /**
  * The fact that most likely is the date of the run, together with its time if that is another fact. None if two dates
@@ -266,10 +334,10 @@ function describeDates(
   mapping: ParseMapping,
 ): ParseMapping {
   const withTime = (table: TableMapping, name: string) => {
-    const pair = columns.get(name);
+    const added = columns.get(name);
     // Rows of a tree have exactly the columns that are listed.
-    if (!pair || table.rows !== undefined) return table;
-    return { ...table, columns: { ...table.columns, [pair.join(' ')]: [...pair] } };
+    if (!added || table.rows !== undefined) return table;
+    return { ...table, columns: { ...table.columns, [added.name]: [...added.from] } };
   };
   const isDateByName = format === undefined && fact?.length === 1 && /^date$/i.test(fact[0] ?? '');
   const from = fact?.length === 1 ? (fact[0] ?? '') : [...(fact ?? [])];
@@ -280,109 +348,4 @@ function describeDates(
     ...(fact && !isDateByName && { facts: { ...mapping.facts, date: format === undefined ? from : { from, format } } }),
     ...mapTables(mapping, withTime),
   } as ParseMapping;
-}
-
-/** A date within a line that is not a fact: `Performed 22.06.2020 10:31:55`. */
-interface LineDate {
-  readonly finder: FinderMapping;
-  readonly text: string;
-  /** False if the words around it say nothing about the run. */
-  readonly isOfRun: boolean;
-}
-
-const CLOCK = String.raw`\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?(?: ?[AP]M\b)?`;
-const DAYS = [
-  String.raw`\d{4}([-/.])\d{1,2}\1\d{1,2}`,
-  String.raw`\d{1,2}([-/.])\d{1,2}\2(?:\d{4}|\d\d)`,
-  String.raw`\d{1,2}([-/. ])[A-Z]{3,9}\3\d{2,4}`,
-  String.raw`[A-Z]{3,9} +\d{1,2},? \d{4}`,
-];
-const DAY = `(?:${DAYS.join('|')})`;
-const DAY_AND_TIME = new RegExp(
-  String.raw`(?<![\w./\\-]|\d:)(?:${DAY}(?:,| at| on|T)? *${CLOCK}|[A-Z]{3,9} +\d{1,2} ${CLOCK} \d{4})(?![\w./\\:-])`,
-  'i',
-);
-const TIME_AND_DAY = new RegExp(String.raw`(?<![\w./\\-]|\d:)${CLOCK} +(?:on )?${DAY}(?![\w/\\:-])`, 'i');
-const STAMP = /(?<!\d)20\d{6}[_-]\d{6}(?!\d)/;
-/** Without a time it could be a version or part of a path, so the words before it must suggest a date. */
-const DAY_ALONE = new RegExp(String.raw`(?<![\w./\\-]|\d:)${DAY}(?![\w/\\:-])`, 'i');
-
-const MAX_LINES = 2000;
-const MAX_LINE_LENGTH = 300;
-/** Each is verified against all lines. */
-const MAX_HITS = 20;
-
-/**
- * The date that most likely is that of the run, in lines outside tables. `other`: a date that is not. `facts`: their
- * texts, of which none is the date.
- */
-export function findLineDate(
-  lines: readonly Line[],
-  places: DatePlaces,
-  facts: ReadonlySet<string>,
-): { readonly inLine?: LineDate; readonly other?: string | undefined } {
-  const searched = lines.filter((line) => !isBlank(line) && line.text.length <= MAX_LINE_LENGTH).slice(0, MAX_LINES);
-  const hits = searched.flatMap((line) => dateIn(line, places)).filter(({ text }) => !facts.has(text));
-  const likely = hits.filter(({ role }) => RANK[role] > 0).toSorted((a, b) => RANK[b.role] - RANK[a.role]);
-  for (const { before, text, role } of likely.slice(0, MAX_HITS)) {
-    const pattern = patternFor(before, text);
-    const first = searched.map((line) => new RegExp(pattern).exec(line.text)).find((found) => found !== null);
-    if (first?.groups?.['date'] !== text) continue;
-    return { inLine: { finder: { match: `/${pattern}/` }, text, isOfRun: role === 'run' } };
-  }
-  const [other] = hits.filter(({ role }) => role === 'other');
-  return { other: other && `${other.before.trim()} ${other.text}`.trim() };
-}
-
-/** The first date in a line, and the text before it. */
-function dateIn(
-  { number, text }: Line,
-  places: DatePlaces,
-): { readonly before: string; readonly text: string; readonly role: DateRole }[] {
-  for (const pattern of [DAY_AND_TIME, TIME_AND_DAY, STAMP, DAY_ALONE]) {
-    const found = pattern.exec(text);
-    if (!found || dateCandidates(found[0]).length === 0 || isUnsetText(found[0])) continue;
-    const before = text.slice(0, found.index);
-    const role = places.roleBeside(number, found[0]);
-    const isVague = role === 'unknown' || !/\p{L}/u.test(before);
-    if (pattern === DAY_ALONE && (NUMBER_NAME.test(before) || isVague)) return [];
-    return [{ before, text: found[0], role }];
-  }
-  return [];
-}
-
-/** The words directly before the date, and the date with any digits and months. */
-function patternFor(before: string, text: string): string {
-  const words = /(?:\S+\s+){0,3}\S*\s*$/.exec(before.slice(-40))?.[0] ?? '';
-  const start = words.length === before.length ? '^' : '';
-  return `${start}${generalise(words)}(?<date>${generalise(text)})`;
-}
-
-const generalise = (text: string): string =>
-  text
-    .split(/(\d+|\s+)/)
-    .map((part) => (/^\d/.test(part) ? '\\d+' : /^\s/.test(part) ? '\\s+' : generaliseWord(part)))
-    .join('');
-
-const generaliseWord = (word: string): string =>
-  MONTH.test(word) || /^[ap]m$/i.test(word) ? word.replace(/[A-Za-z]+/, '[A-Za-z]+') : escapeRegex(word);
-
-const MONTH = /^(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*$/i;
-
-const NAME_DATES: readonly (readonly [pattern: RegExp, ...formats: string[]])[] = [
-  [/20\d{6}[_-]\d{6}/, 'yyyyMMdd_HHmmss', 'yyyyMMdd-HHmmss'],
-  [/20\d\d-\d\d-\d\d[ _T]\d\d-\d\d-\d\d/, 'yyyy-MM-dd HH-mm-ss', 'yyyy-MM-dd_HH-mm-ss', "yyyy-MM-dd'T'HH-mm-ss"],
-  [/\d{1,2}_\d{1,2}_20\d\d_\d{1,2}_\d\d_\d\d_[AP]M/, 'M_d_yyyy_h_mm_ss_a'],
-  [/\d{1,2}_\d{1,2}_20\d\d \d{1,2}_\d\d_\d\d [AP]M/, 'M_d_yyyy h_mm_ss a'],
-  [/20\d\d-\d\d-\d\d/, 'yyyy-MM-dd'],
-  [/20\d\d_\d\d_\d\d/, 'yyyy_MM_dd'],
-  [/(?<!\d)20\d\d[01]\d[0-3]\d(?!\d)/, 'yyyyMMdd'],
-];
-
-/** Instruments that write no date into a file often write one into its name. */
-function findNameDate(name: string): { finder: FinderMapping; formats: readonly string[] } | undefined {
-  for (const [pattern, ...formats] of NAME_DATES) {
-    if (pattern.test(name)) return { finder: { in: 'name', match: `/(?<date>${pattern.source})/` }, formats };
-  }
-  return undefined;
 }

@@ -14,6 +14,7 @@ import { plural } from '../text.js';
 import { findDates, isDate, settleDates } from './dates.js';
 import { mapTables, type TableMapping } from './describe.js';
 import type { FinderMapping } from './facts.js';
+import { findAnyDate } from './line-dates.js';
 import { type MeasureContext, type Measured, measureLines, measureText } from './measure.js';
 import { describeRecords, isSentAt } from './records.js';
 
@@ -101,8 +102,9 @@ async function withDates(mapping: ParseMapping, file: MeasureContext): Promise<M
   );
   const found = findDates({ meta: byPath, tables });
   const isDated = typeof paths.get('date') === 'object';
+  const other = found.other ?? (found.fact || found.firstRow ? undefined : findAnyDate(textsOf(tables)));
   const { settle: settleIn, ...rest } = settleDates(
-    isDated ? { ...found, fact: undefined } : found,
+    isDated ? { ...found, fact: undefined } : { ...found, other },
     file.source,
     isDated,
   );
@@ -112,6 +114,14 @@ async function withDates(mapping: ParseMapping, file: MeasureContext): Promise<M
   const settle = (read: ParseMapping) => settleIn(isOther ? { ...read, facts: { ...others, 'date 2': date } } : read);
   return { mapping: settle(mapping), likely: () => settle(mapping), ...rest, ambiguity: undefined };
 }
+
+/** More rows would not show other kinds of values. */
+const MAX_SEEN_ROWS = 200;
+
+const textsOf = (tables: FileRecord['tables']) =>
+  tables.flatMap(({ rows }) =>
+    rows.slice(0, MAX_SEEN_ROWS).map((row) => ({ text: '', cells: row.map(({ text }) => text) })),
+  );
 
 function visit(node: Node, path: string, outline: Outline): void {
   const groups = new Map<string, Node[]>();

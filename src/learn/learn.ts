@@ -330,7 +330,7 @@ export async function measureSample(file: IdentifiedFile, signal?: AbortSignal):
   const { likely, firstRow, undated, doubts } = await measureFile(openSource(file, signal));
   const mapping = likely();
   if (undated === undefined) return { mapping, date: firstRow && firstDate(firstRow, mapping), doubts };
-  const doubt = `${noRunDate(undated)}. Entries get the day the file was modified; to use a date of the file, change experiment.date`;
+  const doubt = `${noRunDate(undated)}. Entries get the day the file was modified; to use ${undated.line === undefined ? 'a date of the file, change experiment.date' : `that date, write ${undated.line}`}`;
   return { mapping, date: '{{ file.modified }}', doubts: [...doubts, doubt] };
 }
 

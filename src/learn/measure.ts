@@ -7,13 +7,14 @@ import { isBlank, isRule, type Line, MismatchError, type Refuse, type TimeSlice 
 import type { Source } from '../parse/source.js';
 import { ambiguousNumber, createNumberReader, type NumberMarks } from '../parse/values/value.js';
 import { type DatePlaces, openDatePlaces } from './date-roles.js';
-import { type FoundDates, findDates, findLineDate, settleDates } from './dates.js';
+import { type FoundDates, findDates, settleDates } from './dates.js';
 import { characterOf, splitText } from './delimiters.js';
 import { type DescribedFile, type DescribedTable, describeTables, type TableMapping } from './describe.js';
 import { findPairs } from './facts.js';
 import type { Body, Range } from './header.js';
 import { isNoValue, kindsOf } from './kinds.js';
 import { type FoundTable, findLayout, fitsBody, type Layout, MAX_TABLES } from './layout.js';
+import { findAnyDate, findLineDate, type OtherDate } from './line-dates.js';
 import type { LongRow } from './long-rows.js';
 import { byWords, findUnnamed } from './unnamed.js';
 
@@ -26,7 +27,7 @@ export interface Measured {
   /** The column whose first date is that of the run. */
   readonly firstRow?: FoundDates['firstRow'];
   /** A date that is not that of the run, if the file has no other. */
-  readonly undated?: string | undefined;
+  readonly undated?: OtherDate | undefined;
   /** Those questions. */
   readonly doubts: readonly string[];
   /** Why the file must not be read unless a person writes the mapping. */
@@ -113,7 +114,11 @@ export async function measureLines(source: LineSource, file: MeasureContext): Pr
     .filter(({ text }) => YEAR.test(text))
     .map(({ text }) => text);
   const places = openDatePlaces(outside, Math.max(0, ...found.map(({ to }) => to)), source.title);
-  const dates = settleDates(withLineDate(findDates(record, texts, places), record, outside, places), file.source);
+  const inFacts = withLineDate(findDates(record, texts, places), record, outside, places);
+  const isDated = inFacts.fact || inFacts.firstRow || inFacts.inLine;
+  // A date that is not understood must not be replaced silently by the day of the file.
+  const other = inFacts.other ?? (isDated ? undefined : findAnyDate(lines));
+  const dates = settleDates({ ...inFacts, other }, file.source);
   const problem =
     (long && longRowError(long, file.refuse)) ??
     (mixed && mixedError(mixed, file.refuse)) ??
@@ -165,8 +170,8 @@ function outsideTables(found: readonly FoundTable[], lines: readonly Line[]): Li
 }
 
 /** `other`: a date of the file. */
-export const noRunDate = (other: string): string =>
-  `no date in the file is known to be that of the run (${JSON.stringify(other)} may be another)`;
+export const noRunDate = ({ text }: OtherDate): string =>
+  `no date in the file is known to be that of the run (${JSON.stringify(text)} may be another)`;
 
 /** If no fact is the date of the run, a line may contain it among other words. */
 function withLineDate(

@@ -75,8 +75,8 @@ const ALPHABETS: Readonly<Record<string, readonly string[]>> = {
 
 /** Patterns that occur only in text that was decoded with the wrong encoding. */
 const ODD: readonly RegExp[] = [
-  // A sign within a word: `Gr”áe`, `pow³oka`.
-  /\p{L}(?![’‘·–—°µ−])[^\p{ASCII}\p{L}\p{M}]+\p{Ll}/u,
+  // A sign within a word: `Gr”áe`, `pow³oka`. An accent is also written as an apostrophe: `Company´s`.
+  /\p{L}(?![’‘·–—°µ−]|(?<=[A-Za-z])´[a-z])[^\p{ASCII}\p{L}\p{M}]+\p{Ll}/u,
   /(?:^|[\s,;\t])[²³¹„”’‡†‚…™](?=\p{L})/u,
   /\p{L}[„‚‡†ˆ¤¿¡](?!\p{L})/u,
   // A capital after a small letter: `MŸller`.

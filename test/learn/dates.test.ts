@@ -201,3 +201,76 @@ test.each([
 test('a number is no date if it only looks like the days of a spreadsheet', async () => {
   expect(meta(await read(`Date of birth: 45250\nCounts: 45250\nMode: scan\n\n${XY}`))['date']).toBeUndefined();
 });
+
+const firstDate = async (text: string) => {
+  const { mapping, firstRow, doubts } = await measured(text);
+  const [name = ''] = [firstRow?.joined ?? firstRow?.column].flat();
+  return { name, date: meta(await read(text))['date'], format: mapping.dates?.format, doubts };
+};
+
+describe('the date of rows without names', () => {
+  const numbered = (write: (n: number) => string) => `${[0, 1, 2, 3].map(write).join('\n')}\n`;
+  test.each([
+    ['a day and a time', numbered((n) => `2021-05-18,10:22:3${n},1.${n}`), 'date and time', '2021-05-18T10:22:30'],
+    ['a time and a day', numbered((n) => `09:0${n} 07-15-19 flags 31.${n}`), 'date and time', '2019-07-15T09:00:00'],
+    [
+      'a moment after a number',
+      numbered((n) => `${n},2021-05-18 10:22:3${n},1.${n}`),
+      'column 2',
+      '2021-05-18T10:22:30',
+    ],
+    ['seconds since 1970', numbered((n) => `${1733947525 + 4 * n} -1 0.02${n}`), 'column 1', '1733947525'],
+  ])('%s', async (_, text, name, date) => {
+    expect(await firstDate(text)).toMatchObject({ name, date: expect.anything() });
+    expect(String((await firstDate(text)).date)).toBe(date);
+  });
+
+  test('a number of ten digits beside words, or one that does not grow, is no time', async () => {
+    for (const text of [
+      numbered((n) => `${1733947525 + 4 * n},blank,0.02${n}`),
+      numbered((n) => `${1733947525 - 4 * n},7,0.02${n}`),
+      'serial,a,b\n1733947525,1,2\n1733947526,3,4\n1733947527,5,6\n',
+    ])
+      expect((await measured(text)).firstRow).toBeUndefined();
+  });
+
+  test('seconds since 1970 are a date for the run and a number in the rows', async () => {
+    const { format, doubts } = await firstDate(numbered((n) => `${1733947525 + 4 * n} -1 0.02${n}`));
+    expect(format).toBe('epoch');
+    expect(doubts.join()).toMatch('1733947525 is 2024-12-11T20:05:25.000Z');
+  });
+});
+
+test.each([
+  ['2021 Sep 24 - 7:21', '2021-09-24T07:21:00'],
+  ['2019-12-03-09-01-24', '2019-12-03T09:01:24'],
+])('%s is a date', async (text, iso) => {
+  expect(meta(await read(`Started: ${text}\nSample: S1\nMode: scan\n\n${XY}`))['date']).toBe(iso);
+});
+
+test('a column may be named after the format of its dates', async () => {
+  const text = 'station,yyyy-mm-ddThh:mm:ss,depth\n43,2005-11-06T12:15:00,1.5\n44,2005-11-06T12:25:00,2.5\n';
+  expect(meta(await read(text))['date']).toBe('2005-11-06T12:15:00');
+});
+
+describe('a date that is not that of the run for sure is a doubt', () => {
+  test.each([
+    ['in a name', `Experiment: 2019-08-22_plate7\nMode: scan\nGain: 3\n\n${XY}`, 'Experiment: 2019-08-22'],
+    ['of a table', 'ml,mAU,log\n0,1,Run 11/28/2017 09:14\n1,2,Wash\n2,3,End\n', '0,1,Run 11/28/2017'],
+    [
+      'with a year of two digits',
+      `day,time,x\n${[1, 2, 3].map((n) => `'23-09-21,13:40:0${n},${n}.5`).join('\n')}\n`,
+      '23-09-21',
+    ],
+    ['in a path', `Out: C:\\data\\20180611_1409\nMode: scan\n\n${XY}`, 'Out: C:\\data\\ 20180611'],
+    ['in XML', '<a><b><c>x</c><d>28.01.2014 11:20 by Ada</d></b><b><c>y</c><d>none</d></b></a>', '28.01.2014'],
+  ])('%s', async (_, text, shown) => {
+    const { undated } = await measured(text);
+    expect(undated?.text.replace(/\s+/g, ' ')).toContain(shown);
+  });
+
+  test('but not a version or a number', async () => {
+    for (const line of ['Version: 2.1.15', 'Serial: 20180611', 'Window: 12.5-13.5-2000'])
+      expect((await measured(`${line}\nMode: scan\nGain: 3\n\n${XY}`)).undated).toBeUndefined();
+  });
+});

@@ -22,6 +22,7 @@ describe('windows-1252 is kept for', () => {
     // The letters s and k have variants that are not ASCII.
     'Messkanäle:;2',
     'Ação;Medição',
+    'Company´s standard software',
     'Smith’s sample – 5 µm ± 0.1',
     '10 m²/g; 3 cm³; 5 Å',
     '“Beer–Lambert”',

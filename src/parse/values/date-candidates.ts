@@ -22,7 +22,8 @@ const NAMED = new RegExp(`^${NAMED_DAY}$`, 'iu');
 const NAMED_YEAR_FIRST = new RegExp(`^${YEAR_FIRST_DAY}$`, 'iu');
 const NAMED_US = new RegExp(`^${US_DAY}$`, 'iu');
 const CLOCK = new RegExp(`^${TIME}$`, 'i');
-const COMPACT_CLOCK = /^([01]\d|2[0-3])([0-5]\d)([0-5]\d)(?:([.,])(\d{1,9}))?$/;
+/** `163016` or `16-30-16`. */
+const COMPACT_CLOCK = /^([01]\d|2[0-3])(-?)([0-5]\d)\2([0-5]\d)(?:([.,])(\d{1,9}))?$/;
 const HAN_CLOCK = /^(\d{1,2})([時时点])([0-5]?\d)分(?:( ?)([0-5]?\d)秒)?$/;
 /** As `ctime` of the C library writes it: `Mar 15 16:22:41 2019`. */
 const CTIME = /^([A-Z]{3} \d{1,2}) (\d\d:\d\d:\d\d) (\d{4})$/i;
@@ -112,17 +113,18 @@ function splitMoment(text: string): { day: string; gap: string; clock?: string |
   return { day, gap: joint === 'T' ? "'T'" : joint, clock };
 }
 
-const MOMENT = /^(.+?)(, | at | |T|_|-)(\d{1,2}:.+|(?<=^\d{8}.)\d{6}(?:[.,]\d+)?|\d{1,2}[時时点].+)$/;
+const MOMENT =
+  /^(.+?)(, | at | - | |T|_|-)(\d{1,2}:.+|(?<=^\d{8}.)\d{6}(?:[.,]\d+)?|(?<=^\d{4}-\d\d-\d\d.)\d\d-\d\d-\d\d|\d{1,2}[時时点].+)$/;
 
 const readTime = (clock: string, isPadded: boolean): DateCandidate | undefined =>
   readClock(clock, isPadded) ?? readCompactClock(clock) ?? readHanClock(clock);
 
 /** `163016.25`. */
 function readCompactClock(clock: string): DateCandidate | undefined {
-  const [, hour, minute, second, point = '', fraction] = COMPACT_CLOCK.exec(clock) ?? [];
+  const [, hour, sign = '', minute, second, point = '', fraction] = COMPACT_CLOCK.exec(clock) ?? [];
   if (hour === undefined) return undefined;
   const [digits, token] = fraction === undefined ? ['', ''] : [`.${fraction}`, point + fractionToken(fraction)];
-  return { format: `HHmmss${token}`, iso: `T${hour}:${minute}:${second}${digits}` };
+  return { format: `${['HH', 'mm', 'ss'].join(sign)}${token}`, iso: `T${hour}:${minute}:${second}${digits}` };
 }
 
 /** `16時30分5秒`. */

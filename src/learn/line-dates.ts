@@ -1,0 +1,155 @@
+import { isBlank, type Line } from '../parse/lines.js';
+import { dateCandidates } from '../parse/values/date-candidates.js';
+import { escapeRegex } from '../text.js';
+import { type DatePlaces, type DateRole, isUnsetText, NUMBER_NAME, RANK } from './date-roles.js';
+import type { FinderMapping } from './facts.js';
+
+/** Dates that are neither facts nor columns: within lines, and in the name of the file. */
+
+/** A date that is not that of the run, or may not be. */
+export interface OtherDate {
+  /** With the words before it. */
+  readonly text: string;
+  /** What a person writes if it is the date of the run. */
+  readonly line?: string | undefined;
+}
+
+/** A date within a line that is not a fact: `Performed 22.06.2020 10:31:55`. */
+export interface LineDate {
+  readonly finder: FinderMapping;
+  readonly text: string;
+  /** If it cannot be used. */
+  readonly other: OtherDate;
+  /** False if the words around it say nothing about the run. */
+  readonly isOfRun: boolean;
+}
+
+const CLOCK = String.raw`\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?(?: ?[AP]M\b)?`;
+const DAYS = [
+  String.raw`\d{4}([-/.])\d{1,2}\1\d{1,2}`,
+  String.raw`\d{1,2}([-/.])\d{1,2}\2(?:\d{4}|\d\d)`,
+  String.raw`\d{1,2}([-/. ])[A-Z]{3,9}\3\d{2,4}`,
+  String.raw`[A-Z]{3,9} +\d{1,2},? \d{4}`,
+];
+const DAY = `(?:${DAYS.join('|')})`;
+const DAY_AND_TIME = new RegExp(
+  String.raw`(?<![\w./\\-]|\d:)(?:${DAY}(?:,| at| on|T)? *${CLOCK}|[A-Z]{3,9} +\d{1,2} ${CLOCK} \d{4})(?![\w./\\:-])`,
+  'i',
+);
+const TIME_AND_DAY = new RegExp(String.raw`(?<![\w./\\-]|\d:)${CLOCK} +(?:on )?${DAY}(?![\w/\\:-])`, 'i');
+const STAMP = /(?<!\d)20\d{6}[_-]\d{6}(?!\d)/;
+/** Without a time it could be a version or part of a path, so the words before it must suggest a date. */
+const DAY_ALONE = new RegExp(String.raw`(?<![\w./\\-]|\d:)${DAY}(?![\w/\\:-])`, 'i');
+
+const MAX_LINES = 2000;
+const MAX_LINE_LENGTH = 300;
+/** Each is verified against all lines. */
+const MAX_HITS = 20;
+
+/**
+ * The date that most likely is that of the run, in lines outside tables. `other`: a date that is not. `facts`: their
+ * texts, of which none is the date.
+ */
+export function findLineDate(
+  lines: readonly Line[],
+  places: DatePlaces,
+  facts: ReadonlySet<string>,
+): { readonly inLine?: LineDate; readonly other?: OtherDate | undefined } {
+  const searched = lines.filter((line) => !isBlank(line) && line.text.length <= MAX_LINE_LENGTH).slice(0, MAX_LINES);
+  const hits = searched.flatMap((line) => dateIn(line, places)).filter(({ text }) => !facts.has(text));
+  const likely = hits.filter(({ role }) => RANK[role] > 0).toSorted((a, b) => RANK[b.role] - RANK[a.role]);
+  for (const { before, text, role } of likely.slice(0, MAX_HITS)) {
+    const pattern = patternFor(before, text);
+    const first = searched.map((line) => new RegExp(pattern).exec(line.text)).find((found) => found !== null);
+    if (first?.groups?.['date'] !== text) continue;
+    const other = otherDate(before, text);
+    return { inLine: { finder: { match: `/${pattern}/` }, text, other, isOfRun: role === 'run' } };
+  }
+  const [other] = hits.filter(({ role }) => role === 'other');
+  return { other: other && otherDate(other.before, other.text) };
+}
+
+const YEAR = '(?:19|20)\\d\\d';
+const MONTH_OR_NUMBER = String.raw`(?:\d{1,2}|[A-Z]{3,9})`;
+/** What is a date almost everywhere. A year of two digits needs a time beside it, or the word before it. */
+const ANY_DATE = new RegExp(
+  `(?<![\\d./-])(?:${[
+    String.raw`${YEAR}([-/. ])${MONTH_OR_NUMBER}\1\d{1,2}`,
+    String.raw`\d{1,2}([-/. ])${MONTH_OR_NUMBER}\2${YEAR}`,
+    String.raw`[A-Z]{3,9} +\d{1,2},? ${YEAR}`,
+    String.raw`${YEAR}\d{4}(?=[_-]\d{4})`,
+    String.raw`\d{1,2}([-/.])\d{1,2}\3\d\d(?=[\s,;"]+\d{1,2}:\d\d)`,
+    String.raw`(?<=(?:\d:\d\d|date|datum)[\s,:;="]+)\d{1,2}([-/.])\d{1,2}\4\d\d`,
+  ].join('|')})(?![\\d/-])`,
+  'i',
+);
+
+/** A date anywhere in the file, whatever it is the date of. */
+export function findAnyDate(lines: readonly Pick<Line, 'text' | 'cells'>[]): OtherDate | undefined {
+  for (const { text, cells } of lines.slice(0, MAX_LINES)) {
+    const written = (text === '' ? cells.join(' ') : text).slice(0, 1000);
+    const [found] = ANY_DATE.exec(written) ?? [];
+    if (found === undefined) continue;
+    if (/^\d{8}$/.test(found) || (dateCandidates(found).length > 0 && !isUnsetText(found)))
+      return otherDate(written.slice(0, written.indexOf(found)), found);
+  }
+  return undefined;
+}
+
+/** The first date in a line, and the text before it. */
+function dateIn(
+  { number, text }: Line,
+  places: DatePlaces,
+): { readonly before: string; readonly text: string; readonly role: DateRole }[] {
+  for (const pattern of [DAY_AND_TIME, TIME_AND_DAY, STAMP, DAY_ALONE]) {
+    const found = pattern.exec(text);
+    if (!found || dateCandidates(found[0]).length === 0 || isUnsetText(found[0])) continue;
+    const before = text.slice(0, found.index);
+    const role = places.roleBeside(number, found[0]);
+    const isVague = role === 'unknown' || !/\p{L}/u.test(before);
+    if (pattern === DAY_ALONE && (NUMBER_NAME.test(before) || isVague)) return [];
+    return [{ before, text: found[0], role }];
+  }
+  return [];
+}
+
+const otherDate = (before: string, text: string): OtherDate => ({
+  text: `${before.slice(-40).trim()} ${text}`.trim(),
+  line: `meta: [{ match: '/${patternFor(before, text).replaceAll("'", "''")}/' }, …] under parse`,
+});
+
+/** The words directly before the date, and the date with any digits and months. */
+function patternFor(before: string, text: string): string {
+  const words = /(?:\S+\s+){0,3}\S*\s*$/.exec(before.slice(-40))?.[0] ?? '';
+  const start = words.length === before.length ? '^' : '';
+  return `${start}${generalise(words)}(?<date>${generalise(text)})`;
+}
+
+const generalise = (text: string): string =>
+  text
+    .split(/(\d+|\s+)/)
+    .map((part) => (/^\d/.test(part) ? '\\d+' : /^\s/.test(part) ? '\\s+' : generaliseWord(part)))
+    .join('');
+
+const generaliseWord = (word: string): string =>
+  MONTH.test(word) || /^[ap]m$/i.test(word) ? word.replace(/[A-Za-z]+/, '[A-Za-z]+') : escapeRegex(word);
+
+const MONTH = /^(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*$/i;
+
+const NAME_DATES: readonly (readonly [pattern: RegExp, ...formats: string[]])[] = [
+  [/20\d{6}[_-]\d{6}/, 'yyyyMMdd_HHmmss', 'yyyyMMdd-HHmmss'],
+  [/20\d\d-\d\d-\d\d[ _T]\d\d-\d\d-\d\d/, 'yyyy-MM-dd HH-mm-ss', 'yyyy-MM-dd_HH-mm-ss', "yyyy-MM-dd'T'HH-mm-ss"],
+  [/\d{1,2}_\d{1,2}_20\d\d_\d{1,2}_\d\d_\d\d_[AP]M/, 'M_d_yyyy_h_mm_ss_a'],
+  [/\d{1,2}_\d{1,2}_20\d\d \d{1,2}_\d\d_\d\d [AP]M/, 'M_d_yyyy h_mm_ss a'],
+  [/20\d\d-\d\d-\d\d/, 'yyyy-MM-dd'],
+  [/20\d\d_\d\d_\d\d/, 'yyyy_MM_dd'],
+  [/(?<!\d)20\d\d[01]\d[0-3]\d(?!\d)/, 'yyyyMMdd'],
+];
+
+/** Instruments that write no date into a file often write one into its name. */
+export function findNameDate(name: string): { finder: FinderMapping; formats: readonly string[] } | undefined {
+  for (const [pattern, ...formats] of NAME_DATES) {
+    if (pattern.test(name)) return { finder: { in: 'name', match: `/(?<date>${pattern.source})/` }, formats };
+  }
+  return undefined;
+}
