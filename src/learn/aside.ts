@@ -7,12 +7,15 @@ import { escapeRegex } from '../text.js';
 type TableMapping = NonNullable<ParseMapping['table']>;
 
 export interface Aside {
-  readonly name: 'properties' | 'statistics' | 'statistics without unit';
+  /** Sums are only left out: they say no more than the rows. */
+  readonly name: 'properties' | 'statistics' | 'statistics without unit' | 'sums';
   readonly lines: readonly Line[];
   /** A line above them that has no values, such as `Statistics`. */
   readonly heading?: Line | undefined;
   /** Where the word is that marks them; otherwise it is the first. */
   readonly column?: number | undefined;
+  /** No word marks them: the cells before that column are empty. */
+  readonly isUnnamed?: boolean | undefined;
 }
 
 /** The first cell as a whole: `Std 1` and `Max Muster` are samples. */
@@ -73,6 +76,52 @@ export function findStatisticsIn(rows: readonly Line[], names: Line): Aside | un
   return lines.length > 0 && lines.length * 2 <= rows.length ? { name: 'statistics', lines, column } : undefined;
 }
 
+const SUM = /^(?:(?:grand |sub-?)?totals?|sums?|summe|gesamt|somme|suma|totale|totaal|合計|总计|合计|Σ)\s*:?$/i;
+
+/** The last row, or the line below it, if it has the sums of the columns. */
+export const findSums = (rows: readonly Line[], below: readonly Line[]): Aside | undefined =>
+  sumsIn(rows) ?? (below.length > 0 ? sumsIn([...rows, ...below]) : undefined);
+
+/**
+ * The last row, if it has the sums of the columns: as `Total`, or without a name where all other rows have one. Only sums
+ * that are right to the last digit count.
+ */
+function sumsIn(lines: readonly Line[]): Aside | undefined {
+  const filled = lines.filter((line) => !isBlank(line));
+  const last = filled.at(-1);
+  const rows = filled.slice(0, -1);
+  if (!last || rows.length < 2) return undefined;
+  const column = last.cells.findIndex((cell) => cell !== '');
+  const isNamed = SUM.test(last.cells[column] ?? '');
+  const hasNames = column > 0 && rows.every(({ cells }) => cells.slice(0, column).every((cell) => cell !== ''));
+  if (!isNamed && !hasNames) return undefined;
+  const sums = last.cells.flatMap((cell, n) =>
+    /\d/.test(cell)
+      ? [
+          isSum(
+            cell,
+            rows.map(({ cells }) => cells[n] ?? ''),
+          ),
+        ]
+      : [],
+  );
+  const right = sums.filter(Boolean).length;
+  // A total can have a percentage or a mean beside it.
+  if (right === 0 || (isNamed ? right * 2 < sums.length : right < sums.length)) return undefined;
+  return { name: 'sums', lines: [last], column, ...(!isNamed && { isUnnamed: true }) };
+}
+
+/** A sum of zeros proves nothing. */
+function isSum(text: string, parts: readonly string[]): boolean {
+  const total = toNumber(text);
+  const sum = parts.reduce((all, part) => all + (part === '' ? 0 : toNumber(part)), 0);
+  const digits = Math.max(...[text, ...parts].map((each) => /[.,](\d+)$/.exec(each)?.[1]?.length ?? 0));
+  // Each number may be rounded.
+  return total !== 0 && Math.abs(sum - total) <= ((parts.length + 1) / 2) * 10 ** -digits + 1e-9 * Math.abs(total);
+}
+
+const toNumber = (text: string): number => (/^[-+\d.,eE]+$/.test(text) ? Number(text.replace(',', '.')) : Number.NaN);
+
 /** Leaves these lines out of a table, and makes tables of the same columns for them. */
 export function setAside(
   table: TableMapping,
@@ -94,7 +143,7 @@ export function setAside(
   return {
     table: { ...table, skip: one([...keep, ...left.map((pattern) => `/^${pattern}/`)]) },
     others: asides.flatMap((aside) =>
-      canRepeat
+      canRepeat && aside.name !== 'sums'
         ? [
             {
               name: aside.name,
@@ -113,7 +162,12 @@ export function setAside(
 const one = <T>(list: readonly T[]): T | T[] => (list.length === 1 && list[0] !== undefined ? list[0] : [...list]);
 
 /** Lines whose first cell, or that in the column of the aside, is one of these words. */
-const startsWith = ({ lines, column }: Aside, further: readonly Line[], sign: string | undefined): string => {
+const startsWith = (
+  { lines, column, isUnnamed }: Aside,
+  further: readonly Line[],
+  sign: string | undefined,
+): string => {
+  if (isUnnamed) return `(?:["' ]*[${sign ?? ',;\\t|'}]){${column}}`;
   const wordOf = (line: Line) => (column === undefined ? firstCell(line) : (line.cells[column] ?? ''));
   const words = [...lines, ...further]
     .filter((line) => !isBlank(line))

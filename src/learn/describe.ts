@@ -66,7 +66,8 @@ const joinAsides = (asides: readonly Aside[]): Aside[] =>
   [...new Set(asides.map(({ name }) => name))].map((name) => {
     const parts = asides.filter((aside) => aside.name === name);
     const heading = parts.find((part) => part.heading)?.heading;
-    return { name, lines: parts.flatMap(({ lines }) => lines), heading, column: parts[0]?.column };
+    const { column, isUnnamed } = parts[0] ?? {};
+    return { name, lines: parts.flatMap(({ lines }) => lines), heading, column, isUnnamed };
   });
 
 const isPlates = (group: Group): group is Group<FoundPlate> => group.parts[0]?.kind === 'plate';

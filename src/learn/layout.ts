@@ -2,7 +2,7 @@ import type { SplitWord } from '../config/grammar.js';
 import type { ParseMapping } from '../config/vocabulary.js';
 import { isBlank, type Line, type TimeSlice } from '../parse/lines.js';
 import { unitInName } from '../parse/values/unit.js';
-import { type Aside, findStatistics, findStatisticsIn } from './aside.js';
+import { type Aside, findStatistics, findStatisticsIn, findSums } from './aside.js';
 import { type FoundBeside, findBeside } from './beside.js';
 import { findNamedLists, findPlates, findTransposed, type PlateRange } from './grids.js';
 import {
@@ -214,11 +214,16 @@ function withAsides(table: FoundRows, lines: readonly Line[], end: number, isDel
   const [names, ...others] = header.names;
   const marked =
     isDelimited && names && others.length === 0 ? findStatisticsIn(lines.slice(body.from, body.to), names) : undefined;
+  const below = lines.slice(table.to, Math.min(end, table.to + 1)).filter((line) => fitsBelow(line, body));
+  const sums =
+    isDelimited && !marked && found.size === 0 ? findSums(lines.slice(body.from, table.to), below) : undefined;
+  if (below[0] && sums?.lines.includes(below[0])) last = table.to + 1;
   const asides: Aside[] = [
     ...(header.properties.length > 0 ? [{ name: 'properties' as const, lines: header.properties }] : []),
     // A table that starts with statistics has nothing else.
     ...(rows.length > 1 && rows[0] === lines[body.from] ? statistics : []),
     ...(marked && statistics.length === 0 ? [marked] : []),
+    ...(sums ? [sums] : []),
   ];
   return asides.length === 0 ? table : { ...table, to: Math.max(table.to, last), asides };
 }

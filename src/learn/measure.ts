@@ -209,7 +209,7 @@ async function describeReadable(
   let failure: FileError | undefined;
   let refusal: FileError | undefined;
   for (;;) {
-    const described = describeFile(left, source);
+    const described = describeFile(left, source, found);
     try {
       return { record: await read({ ...described.mapping, ...marks }), failure, refusal, ...described };
     } catch (thrown) {
@@ -228,10 +228,11 @@ async function describeReadable(
 /** Lines without a name are facts only near the top. */
 const UNNAMED_LINES = 60;
 
-function describeFile(found: readonly FoundTable[], source: LineSource): Description {
+/** `all`: also the tables that cannot be read. Their names and rows are no facts. */
+function describeFile(found: readonly FoundTable[], source: LineSource, all: readonly FoundTable[]): Description {
   const { lines, delimiter, base } = source;
   const described = describeTables(found, source);
-  const inTable = markTables(found, lines);
+  const inTable = markTables(all, lines);
   const outside = lines.filter((_, n) => !inTable[n]);
   const pairs = findPairs(outside, delimiter);
   const titles = new Set(described.flatMap((each) => usedTitles(each, described.length)));

@@ -94,6 +94,30 @@ describe('statistics below rows', () => {
   });
 });
 
+describe('sums below rows are no readings', () => {
+  const PEAKS = ['Peak,RT,Area,Amount', '1,1.216,38.441,4.13', '2,3.883,5120.93,812.45', '3,5.450,1.20,0.00'];
+  const areas = async (...lines: string[]) => rows(await read(lines.join('\n'))).map(({ Area }) => Area);
+
+  test.each([
+    ['in the second column', ',Total,5160.571,816.58'],
+    ['in the first column', 'Total,,5160.571,816.58'],
+    ['without a name', ',,5160.571,816.58'],
+  ])('%s', async (_, sums) => {
+    expect(await areas(...PEAKS, sums)).toEqual([38.441, 5120.93, 1.2]);
+    expect(await areas('Sample: S1', '', ...PEAKS, sums, '', 'End of report')).toEqual([38.441, 5120.93, 1.2]);
+    // The next file has other peaks, one of them without a number.
+    const { mapping } = await measured([...PEAKS, sums].join('\n'));
+    const next = await read([...PEAKS, ',5.9,7,2', sums].join('\n'), mapping);
+    expect(rows(next).map(({ Area }) => Area)).toEqual([38.441, 5120.93, 1.2, 7]);
+  });
+
+  test('but a last row with other numbers is one', async () => {
+    expect(await areas(...PEAKS, ',,5160.6,816.58')).toHaveLength(4);
+    expect(await areas(...PEAKS, ',,5160.571,99.1')).toHaveLength(4);
+    expect(await areas(...PEAKS, '4,6.1,5160.571,816.58')).toHaveLength(4);
+  });
+});
+
 describe('properties of columns between names and rows', () => {
   const LINES = [
     'Date/Time,Store,Cellar',

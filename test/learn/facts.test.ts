@@ -148,3 +148,9 @@ test('long lines among facts take no longer than their length requires', () => {
   const { user, system } = process.cpuUsage(before);
   expect((user + system) / 1000).toBeLessThan(4000);
 });
+
+test('the names of a table that cannot be read are no facts', async () => {
+  const rows = ['0\t-0,0928\t\t6.4658', '10\t-0,0978\t\t', '20\t-0,0928\t\t', '30\t0,3763\tstart\t'];
+  const text = ['Time\tChannel 3\tMarkers\tweight', 'Seconds\tmW\t\t', ...rows].join('\n');
+  await expect(measured(text)).rejects.toThrow('"-0,0928" is an ambiguous number');
+});

@@ -399,3 +399,9 @@ describe('`facts`', () => {
     expect(record.meta.get('b')?.value).toBe(expected);
   });
 });
+
+test('a time or a date is no name of a fact', async () => {
+  const text = 'Date/Time,7/8/2008,14:09:24,,Progressive\nMode,scan\n2026-01-05: started\n';
+  const record = await read(text, { delimiter: ',', meta: [{ separator: 'cell' }, { separator: ': ' }] });
+  expect(meta(record)).toEqual({ 'Date/Time': '7/8/2008', Mode: 'scan' });
+});

@@ -32,6 +32,8 @@ describe('the format of a file', () => {
     ['<!DOCTYPE html><html>', 'a web page: save it as .xlsx'],
     ['##TITLE= x\n##JCAMP-DX= 4.24', 'jcamp'],
     ['$$ a comment\n##JCAMPDX= 5', 'jcamp'],
+    ['##TITLE=gum\n##Spectrum Software 1.6\nScans; 45\n', 'delimited'],
+    ['##TITLE= x\n##XYDATA= (X++(Y..Y))', 'jcamp'],
     ['##BLOCKS= 4\nPlate:\t1', 'delimited'],
     ['TITLE\tx\nDATA TYPE\tINFRARED', 'delimited'],
     ['H|\\^&|||x', 'records'],

@@ -293,3 +293,9 @@ test('mutated JCAMP-DX is read or refused', async () => {
     { numRuns: 150 },
   );
 });
+
+test('a title has one line, and the lines below it are unread', async () => {
+  const record = await readAs('jcamp', '##TITLE= Gum\nScans; 45\n400 88.1\n##JCAMP-DX= 4.24\n##END=');
+  expect(meta(record)).toEqual({ TITLE: 'Gum', 'JCAMP-DX': 4.24 });
+  expect(record.unread).toMatchObject([{ from: 2, to: 3 }]);
+});

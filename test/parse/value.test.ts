@@ -200,16 +200,23 @@ describe('units', () => {
     ['Humidity (RH(%))', 'Humidity', 'RH(%)'],
     ['Weight {mg}', 'Weight', 'mg'],
     ['Temp, °C', 'Temp', '°C'],
+    ['C/N (%)', 'C/N', '%'],
   ])('%s has a unit in brackets or after a comma', (written, name, unit) => {
     expect(unitInName(written)).toEqual({ name, unit });
   });
 
-  test.each(['Conc. (dPCR reaction)', '(mg)', 'Analysis(Inj.)', 'mg', 'Sensor, A', 'Well (A1)', ', mg'])(
-    '%s has no unit',
-    (written) => {
-      expect(unitInName(written)).toBeUndefined();
-    },
-  );
+  test.each([
+    'Events/µL(V)',
+    'Conc. (dPCR reaction)',
+    '(mg)',
+    'Analysis(Inj.)',
+    'mg',
+    'Sensor, A',
+    'Well (A1)',
+    ', mg',
+  ])('%s has no unit', (written) => {
+    expect(unitInName(written)).toBeUndefined();
+  });
 
   test.each([
     ['freq/Hz', 'freq', 'Hz'],

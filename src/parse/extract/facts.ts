@@ -203,6 +203,8 @@ function readPairs(finder: FactFinder, line: Line): void {
   finder.isMatched ||= found !== undefined;
   for (const pair of found ?? []) {
     const name = cleanName(pair.name).replace(/^\[(?=[^\]]*$)/, '');
+    // After it, names and values are no longer where they are expected.
+    if (MOMENT.test(name)) break;
     if (name !== '') pairs.push({ ...pair, name, text: unquote(pair.text) });
   }
   if (pairs.length <= MAX_PAIRS) return;
@@ -211,6 +213,10 @@ function readPairs(finder: FactFinder, line: Line): void {
     hint: 'describe the table: `table: { after: "…" }`',
   });
 }
+
+/** A time or a date is a value, never the name of one. */
+const MOMENT =
+  /^(?:\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?(?: ?[AP]M)?|(?:\d{4}([-/.])\d{1,2}\1\d{1,2}|\d{1,2}([-/.])\d{1,2}\2(?:\d{4}|\d\d))(?:[ T]\d.*)?)$/i;
 
 /** A value in quotes: `OPERATOR "Ada"`. With `=` before it, spreadsheets show it as text. */
 const unquote = (text: string): string =>

@@ -110,9 +110,12 @@ function textFormat(text: string, name: string): Format {
   if (start.startsWith('{') || start.startsWith('[')) {
     return /\.json$/i.test(name) || looksLikeJson(text) ? 'json' : 'delimited';
   }
-  if (/^(?:\$\$[^\n]*\n\s*)*##\s*(?:TITLE|JCAMP)/i.test(start)) return 'jcamp';
+  if (/^(?:\$\$[^\n]*\n\s*)*##\s*(?:TITLE|JCAMP)/i.test(start) && JCAMP_LABEL.test(start)) return 'jcamp';
   return isRecords(text) ? 'records' : 'delimited';
 }
+
+/** Other programs also write a title that starts with ##. Only JCAMP-DX has a version, data and an end. */
+const JCAMP_LABEL = /^\s*##\s*(?:JCAMP|END\s*=|DATA[ _-]?(?:TYPE|TABLE)|XY ?DATA|XY ?POINTS|PEAK ?TABLE|NTUPLES)/im;
 
 /** Whether the text starts with an element and is well-formed up to its end. */
 function looksLikeXml(start: string): boolean {

@@ -67,12 +67,12 @@ export async function readJcamp(file: OpenFile): Promise<LabelledFile> {
   return { labels, tables: [...tables, ...joinPages(pages)], unread: unreadIn(texts, records) };
 }
 
-/** The lines with comments, above the first record, or below the end of a block. */
+/** The lines with comments, above the first record, or below the end of a block or its title, which has one line. */
 function unreadIn(texts: readonly string[], records: readonly LabelledRecord[]): LineRange[] {
   const first = records[0]?.number ?? 0;
   const belowEnds = new Set(
     records.flatMap(({ key, lines, number }) =>
-      key.startsWith('END') ? lines.slice(1).map((_, n) => number + 1 + n) : [],
+      key.startsWith('END') || key === 'TITLE' ? lines.slice(1).map((_, n) => number + 1 + n) : [],
     ),
   );
   return texts.flatMap((text, n) => {
@@ -103,8 +103,8 @@ const isEmptyPrivate = ({ label, lines }: LabelledRecord): boolean =>
   label.startsWith('$') && lines.every((line) => line === '');
 
 /** Private labels have their texts in angle brackets. */
-function labelOf({ label, lines, number }: LabelledRecord): NamedFact {
-  const written = joinTexts(lines);
+function labelOf({ label, key, lines, number }: LabelledRecord): NamedFact {
+  const written = key === 'TITLE' ? (lines[0] ?? '') : joinTexts(lines);
   const text = /^<[^<>]*>$/.test(written) ? written.slice(1, -1).trim() : written;
   return { name: label, text, unit: undefined, line: number };
 }

@@ -110,7 +110,7 @@ export function unitInName(name: string): { name: string; unit: string } | undef
     if (depth > 0) continue;
     const unit = name.slice(at + 1, -1).trim();
     const rest = name.slice(0, at).trim();
-    return rest !== '' && isUnit(unit) && !isLabel(unit, rest) ? { name: rest, unit } : undefined;
+    return rest !== '' && isUnit(unit) && !isLabel(unit, rest) && !hasOwnUnit(rest) ? { name: rest, unit } : undefined;
   }
   return undefined;
 }
@@ -121,6 +121,12 @@ const LETTERED =
 
 /** The first letters of the alphabet are also units. */
 const isLabel = (unit: string, name: string): boolean => /^[A-H]$/.test(unit) && LETTERED.test(name);
+
+/** `Events/µL(V)`: what follows a unit is not the unit. A single letter can be an element: `C/N (%)`. */
+const hasOwnUnit = (name: string): boolean => {
+  const unit = name.slice(name.lastIndexOf('/') + 1);
+  return unit.length > 1 && unit.length < name.length - 1 && isUnit(unit);
+};
 
 /** A single letter after a comma is part of the name: `Sensor, A`. */
 function unitAfterComma(name: string): { name: string; unit: string } | undefined {
