@@ -1,3 +1,4 @@
+import { regexSource } from '../config/grammar.js';
 import type { Finder, ParseMapping } from '../config/vocabulary.js';
 import { compileSplit, lineFormat, splitLine } from '../parse/cells.js';
 import { cleanName } from '../parse/extract/columns.js';
@@ -5,6 +6,7 @@ import { createPairReader } from '../parse/extract/facts.js';
 import { isBlank, isRule, type Line } from '../parse/lines.js';
 import { dateCandidates } from '../parse/values/date-candidates.js';
 import { bareUnit, isUnit } from '../parse/values/unit.js';
+import { escapeRegex } from '../text.js';
 import { kindOf } from './kinds.js';
 
 /** How the facts outside tables are found: pairs of name and value, and lines that say something without a name. */
@@ -67,10 +69,33 @@ export function findPairs(lines: readonly Line[], delimiter: string | undefined)
   for (const { line } of single) read.add(line);
   return {
     // The first finder of a fact decides its value.
-    finders: [...single.map(({ finder }) => finder), ...chosen.map(({ finder }) => finder)],
+    finders: [
+      ...single.map(({ finder }) => finder),
+      ...chosen.map((candidate) => withoutBlocks(candidate, filled, delimiter)),
+    ],
     separators: chosen.flatMap(({ signs }) => signs),
     read,
   };
+}
+
+/** Fewer could be two samples. More names would make the pattern unreadable. */
+const [MIN_BLOCKS, MAX_BLOCK_NAMES] = [3, 30];
+
+/** Names that repeat are those of blocks that describe columns or steps. As facts, they would only be numbered. */
+function withoutBlocks(
+  { finder, signs, readLine }: Measured,
+  lines: readonly Line[],
+  delimiter?: string,
+): FinderMapping {
+  const { separator } = finder;
+  const isOnePair = signs.length > 0 && signs.every((sign) => /^[:=]$/.test(sign)) && separator !== delimiter;
+  if (!isOnePair || typeof separator !== 'string') return finder;
+  const times = new Map<string, number>();
+  for (const line of lines) for (const name of readLine(line).good) times.set(name, (times.get(name) ?? 0) + 1);
+  const names = [...times].filter(([, count]) => count >= MIN_BLOCKS).map(([name]) => escapeRegex(name));
+  if (names.length === 0 || names.length > MAX_BLOCK_NAMES) return finder;
+  const pattern = regexSource(separator) ?? separator;
+  return { ...finder, separator: `/${pattern}(?<!^\\W*(?:${names.join('|')})(?![\\w ]*\\w).*)/` };
 }
 
 /** By delimiter: the lines, which are split once for all candidates. */

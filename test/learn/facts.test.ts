@@ -154,3 +154,16 @@ test('the names of a table that cannot be read are no facts', async () => {
   const text = ['Time\tChannel 3\tMarkers\tweight', 'Seconds\tmW\t\t', ...rows].join('\n');
   await expect(measured(text)).rejects.toThrow('"-0,0928" is an ambiguous number');
 });
+
+test('names of blocks that repeat are no facts', async () => {
+  const block = (n: number) => `PARAMETER_HEADER\n  NAME='P_${n}'\n  UNITS='m'\n  MIN_VALUE=${n}.5\n`;
+  const text = `CRUISE='C7'\nSTATION=12\nNAME_OF_SHIP='Ada'\n${[1, 2, 3].map(block).join('')}`;
+  const { mapping } = await measured(text);
+  expect(Object.keys(meta(await read(text, mapping))).filter((name) => !name.startsWith('heading'))).toEqual([
+    'CRUISE',
+    'STATION',
+    'NAME_OF_SHIP',
+  ]);
+  const two = await read(`CRUISE='C7'\nSTATION=12\n${block(1)}${block(2)}`);
+  expect(meta(two)).toMatchObject({ NAME: 'P_1', 'NAME (2)': 'P_2' });
+});
