@@ -14,14 +14,17 @@ const MAX_TIMER_MS = 2 ** 31 - 1;
 export const systemClock: Clock = {
   now: Date.now,
   monotonic: () => performance.now(),
-  sleep: createSleep(),
+  sleep: createSleep((wake, ms) => {
+    const timer = setTimeout(wake, Math.min(ms, MAX_TIMER_MS));
+    return () => clearTimeout(timer);
+  }),
 };
 
 /**
  * All sleeps on one signal share a listener: adding a listener to an AbortSignal searches the existing ones, so 10,000
- * sleeps with one each would take seconds of CPU time.
+ * sleeps with one each would take seconds of CPU time. `schedule` returns a function that cancels it.
  */
-function createSleep(): Clock['sleep'] {
+export function createSleep(schedule: (wake: () => void, ms: number) => () => void): Clock['sleep'] {
   const sleepers = new WeakMap<AbortSignal, Set<() => void>>();
 
   function wakersOf(signal: AbortSignal): Set<() => void> {
@@ -40,9 +43,9 @@ function createSleep(): Clock['sleep'] {
     new Promise((resolve) => {
       if (signal?.aborted) return resolve();
       const wakers = signal && wakersOf(signal);
-      const timer = setTimeout(wake, Math.min(ms, MAX_TIMER_MS));
+      const cancel = schedule(wake, ms);
       function wake(): void {
-        clearTimeout(timer);
+        cancel();
         wakers?.delete(wake);
         resolve();
       }
@@ -71,7 +74,9 @@ export type Loop = ReturnType<typeof every>;
 export function every(intervalMs: number, clock: Clock, task: (signal: AbortSignal) => Promise<number | undefined>) {
   const stopping = new AbortController();
   /** Kept when the loop is woken, unless the next wait is shorter: a busy loop is woken hundreds of times a second. */
-  let alarm: { readonly at: number; readonly cancelling: AbortController } | undefined;
+  let alarm: { readonly at: number } | undefined;
+  /** Used for all alarms until one is cancelled: a controller and its listener cost more than the alarm. */
+  let cancelling = new AbortController();
   let isWoken = false;
   let endWait: (() => void) | undefined;
 
@@ -94,9 +99,11 @@ export function every(intervalMs: number, clock: Clock, task: (signal: AbortSign
 
   function setAlarm(at: number): void {
     if (alarm && alarm.at <= at) return;
-    alarm?.cancelling.abort();
-    const cancelling = new AbortController();
-    const next = { at, cancelling };
+    if (alarm) {
+      cancelling.abort();
+      cancelling = new AbortController();
+    }
+    const next = { at };
     alarm = next;
     void clock.sleep(at - clock.monotonic(), cancelling.signal).then(() => {
       if (alarm !== next) return;
@@ -119,7 +126,7 @@ export function every(intervalMs: number, clock: Clock, task: (signal: AbortSign
       stopping.abort();
       wake();
       await running;
-      alarm?.cancelling.abort();
+      cancelling.abort();
     },
   };
 }

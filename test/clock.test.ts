@@ -92,6 +92,19 @@ describe('every', () => {
     expect(ranAt).toEqual([0, 1000, 1050, 2050]);
   });
 
+  test('all waits that are not cancelled have the same signal', async () => {
+    const clock = simulatedClock();
+    const signals = new Set<AbortSignal | undefined>();
+    const sleep: typeof clock.sleep = (ms, signal) => {
+      signals.add(signal);
+      return clock.sleep(ms, signal);
+    };
+    const loop = every(1000, { ...clock, sleep }, async () => undefined);
+    await clock.run(clock.sleep(5500));
+    await loop.stop();
+    expect(signals.size).toBe(1);
+  });
+
   test('wake ends the wait; while the task is running, it skips the next one', async () => {
     const clock = simulatedClock();
     let runs = 0;

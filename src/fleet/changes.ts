@@ -1,5 +1,4 @@
-import type { Connection, Database } from '../journal/database.js';
-import { raw } from '../journal/database.js';
+import { type Connection, raw } from '../journal/database.js';
 import type { Table, Tables } from './tables.js';
 
 /**
@@ -143,13 +142,9 @@ const toSqlite = (cell: Cell | Uint8Array | undefined, isBlob: boolean): string 
 };
 
 /** Applies changes to a working copy without triggers: what triggers change is shipped, too. Within a transaction. */
-export function applyChanges(database: Database, changes: readonly Change[], tables: Tables): void {
-  const statements = new Map<string, ReturnType<Database['prepare']>>();
-  const run = (sql: string, values: readonly (string | number | null | Uint8Array)[]): void => {
-    const statement = statements.get(sql) ?? database.prepare(sql);
-    statements.set(sql, statement);
-    statement.run(...values);
-  };
+export function applyChanges(db: Connection, changes: readonly Change[], tables: Tables): void {
+  const run = (sql: string, values: readonly (string | number | null | Uint8Array)[]): void =>
+    void db.statement(sql).run(...values);
   for (const change of changes) {
     const table = tables.get(change.t);
     if (!table) throw new Error(`the table ${change.t} is not known`);
@@ -175,8 +170,8 @@ const pick = (cells: Cells, names: readonly string[]): Cells =>
   Object.fromEntries(names.map((name) => [name, cells[name] ?? null]));
 
 /** Inserts rows that were read from PostgreSQL, in the order of the table's columns. */
-export function insertRows({ database }: Connection, table: Table, rows: readonly (readonly unknown[])[]): void {
-  const statement = database.prepare(
+export function insertRows(db: Connection, table: Table, rows: readonly (readonly unknown[])[]): void {
+  const statement = db.statement(
     `INSERT INTO ${table.name} (${table.columns.join(', ')}) VALUES (${table.columns.map(() => '?').join(', ')})`,
   );
   for (const row of rows)

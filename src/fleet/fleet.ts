@@ -6,7 +6,6 @@ import { connect, type OnResponse, openNotebook } from '../connection.js';
 import type { FleetAlarms } from '../daemon/reporting.js';
 import type { FleetPart } from '../daemon/runtime.js';
 import { explain, LabfeedError } from '../errors.js';
-import { Connection } from '../journal/database.js';
 import { answerSchema } from '../journal/decisions.js';
 import { fleetCopyOf } from '../journal/fleet-view.js';
 import { forwardingGrowths, forwardingOutbox } from '../journal/forwards.js';
@@ -193,7 +192,7 @@ export async function joinFleet(deps: FleetDeps) {
     if (!isDeliverer) return undefined;
     if (leader) return leader.setAside();
     // While it is loaded, it is empty.
-    return copy?.position() === undefined ? 'unknown' : firstSetAside(new Connection(copy.database));
+    return copy?.position() === undefined ? 'unknown' : firstSetAside(copy.db);
   }
   /** Every deliverer knows of a halt, also one that does not lead. While its copy is loaded, what it knew before counts. */
   function server(url: string): ReturnType<Leader['server']> {
@@ -260,14 +259,14 @@ export async function joinFleet(deps: FleetDeps) {
       await stepDown(undefined);
       await member.stop();
       listening?.close();
-      copy?.database.close();
+      copy?.db.database.close();
       await postgres.close();
     },
   };
 }
 
-const haltIn = ({ database }: WorkingCopy, url: string): string | undefined =>
-  new Connection(database).value<string>`SELECT halted FROM servers WHERE url = ${url}` ?? undefined;
+const haltIn = ({ db }: WorkingCopy, url: string): string | undefined =>
+  db.value<string>`SELECT halted FROM servers WHERE url = ${url}` ?? undefined;
 
 /** Before the first contact with the fleet, nothing can be read. */
 async function introduceFirst(

@@ -223,7 +223,7 @@ export async function leadForCommand<T>(
       });
     const copy = openWorkingCopy(path);
     await follow(copy, postgres).catch((error: unknown) => {
-      copy.database.close();
+      copy.db.database.close();
       throw error;
     });
     const journal = lead({ ...shared, copy, postgres, epoch: lease.epoch, id: fleet, fenced: () => undefined });

@@ -8,7 +8,7 @@ import { createProgressLine, type ProgressLine } from '../commands/terminal.js';
 import { type FleetConfig, isPostgres, refusePostgres } from '../config/fleet.js';
 import type { LoadedConfig } from '../config/load.js';
 import { ConfigError, EXIT, explain, LabfeedError, UsageError } from '../errors.js';
-import { Connection, journalExists } from '../journal/database.js';
+import { type Connection, journalExists } from '../journal/database.js';
 import { fleetCopyOf, movedTo } from '../journal/fleet-view.js';
 import { putForward, type WholeRun } from '../journal/forwards.js';
 import { type Journal, openJournal } from '../journal/journal.js';
@@ -160,7 +160,7 @@ async function moveOut(deps: MigrateDeps): Promise<Result> {
   const copy = openWorkingCopy(fleetCopyOf(path));
   try {
     await follow(copy, postgres);
-    const from = new Connection(copy.database);
+    const from = copy.db;
     await fetchContents(from, deps, membership);
     let runs = 0;
     await commit(() => {
@@ -173,7 +173,7 @@ async function moveOut(deps: MigrateDeps): Promise<Result> {
       text: `${plural(runs, 'run')} taken back from the fleet\nset journal: ${path}, and start the daemon`,
     };
   } finally {
-    copy.database.close();
+    copy.db.database.close();
     if (!movedTo(db)) for (const suffix of ['', '-wal', '-shm']) rmSync(fleetCopyOf(path) + suffix, { force: true });
   }
 }

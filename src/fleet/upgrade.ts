@@ -70,7 +70,7 @@ async function upgrade(client: pg.ClientBase, from: number): Promise<void> {
       database.exec(FLEET_TABLES);
       const before = await present(client, readTables(database));
       withoutTriggers(database);
-      await loadTables(client, database, before);
+      await loadTables(client, new Connection(database), before);
       await client.query(dropTables([...before.keys()]));
       restoreTriggers(database, from);
     }
@@ -110,8 +110,7 @@ async function fillTables(client: pg.ClientBase, db: Connection, tables: Tables)
 const AT_A_TIME = 5000;
 
 /** All rows of PostgreSQL into an empty database without triggers. Within a transaction that sees one state. */
-export async function loadTables(client: pg.ClientBase, database: Database, tables: Tables): Promise<void> {
-  const db = new Connection(database);
+export async function loadTables(client: pg.ClientBase, db: Connection, tables: Tables): Promise<void> {
   for (const table of tables.values()) await loadTable(client, db, table);
 }
 
@@ -120,9 +119,11 @@ async function loadTable(client: pg.ClientBase, db: Connection, table: Table): P
   await client.query(`DECLARE loading CURSOR FOR SELECT ${columns} FROM labfeed.${table.name}`);
   for (;;) {
     const { rows } = await client.query<unknown[]>({ text: `FETCH ${AT_A_TIME} FROM loading`, rowMode: 'array' });
-    db.run`BEGIN`;
-    insertRows(db, table, rows);
-    db.run`COMMIT`;
+    if (rows.length > 0) {
+      db.run`BEGIN`;
+      insertRows(db, table, rows);
+      db.run`COMMIT`;
+    }
     if (rows.length < AT_A_TIME) break;
   }
   await client.query('CLOSE loading');

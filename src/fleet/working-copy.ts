@@ -4,7 +4,7 @@ import { DatabaseSync } from '@photostructure/sqlite';
 import { backoffMs, type Clock } from '../clock.js';
 import { explain, LabfeedError } from '../errors.js';
 import { makePrivate } from '../filesystem.js';
-import { Connection, type Database, migrate } from '../journal/database.js';
+import { Connection, migrate, raw } from '../journal/database.js';
 import { createJournal, type Journal } from '../journal/journal.js';
 import { MIGRATIONS } from '../journal/migrations.js';
 import type { StoreOptions } from '../journal/store.js';
@@ -20,7 +20,7 @@ import { loadTables, restoreTriggers, withoutTriggers } from './upgrade.js';
  * leading when its process ended may have changes that nobody else has, so it is loaded again.
  */
 export interface WorkingCopy {
-  readonly database: Database;
+  readonly db: Connection;
   readonly tables: Tables;
   /** Up to which shipment it has all changes; undefined before the first load. */
   position(): number | undefined;
@@ -55,7 +55,7 @@ function openCopy(path: string): WorkingCopy {
     db.run`UPDATE working_copy SET mark = mark`;
     const tables = readTables(database);
     const position = () => db.value<number>`SELECT seq FROM working_copy`;
-    return { database, tables, position, addTriggers: () => restoreTriggers(database) };
+    return { db, tables, position, addTriggers: () => restoreTriggers(database) };
   } catch (error) {
     database.close();
     throw error;
@@ -85,7 +85,7 @@ export async function follow(copy: WorkingCopy, postgres: Postgres): Promise<num
       [at, AT_A_TIME],
     );
     const fleet = await postgres.row<Omit<Shipped, 'changes'>>('SELECT seq, mark FROM labfeed.fleet');
-    const db = new Connection(copy.database);
+    const { db } = copy;
     const mark = markOf(db);
     if (rows.length === 0 && fleet?.seq === at && fleet.mark === mark) return at;
     // Older changes were removed, the tables were replaced, or the database was restored from a backup.
@@ -94,11 +94,10 @@ export async function follow(copy: WorkingCopy, postgres: Postgres): Promise<num
       return load(copy, postgres);
     }
     try {
-      inTransaction(copy.database, () => {
-        for (const shipped of rows) {
-          applyChanges(copy.database, shipped.changes, copy.tables);
-          db.run`UPDATE working_copy SET seq = ${shipped.seq}, mark = ${shipped.mark}`;
-        }
+      inTransaction(db, () => {
+        for (const { changes } of rows) applyChanges(db, changes, copy.tables);
+        const last = rows.at(-1);
+        db.run`UPDATE working_copy SET seq = ${last?.seq ?? at}, mark = ${last?.mark ?? ''}`;
       });
     } catch {
       // Two runs that have exchanged what only one may have, for example: SQLite checks each row by itself.
@@ -115,10 +114,9 @@ const hasChange = async (postgres: Postgres, seq: number): Promise<boolean> =>
 const READ_ALL = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL idle_in_transaction_session_timeout = '2min'`;
 
 /** Everything again: in one transaction that sees one state of PostgreSQL. */
-async function load({ database, tables }: WorkingCopy, postgres: Postgres): Promise<number> {
-  const db = new Connection(database);
+async function load({ db, tables }: WorkingCopy, postgres: Postgres): Promise<number> {
   db.run`DELETE FROM working_copy`;
-  for (const name of tables.keys()) database.exec(`DELETE FROM ${name}`);
+  for (const name of tables.keys()) db.run`DELETE FROM ${raw(name)}`;
   return postgres.transaction(async (client) => {
     const { rows } = await client.query<{ epoch: number; seq: number; mark: string; journal: number }>(
       'SELECT epoch, seq, mark, journal FROM labfeed.fleet',
@@ -126,19 +124,19 @@ async function load({ database, tables }: WorkingCopy, postgres: Postgres): Prom
     const { epoch = 0, seq = 0, mark = '', journal = 0 } = rows[0] ?? {};
     if (journal !== MIGRATIONS.length)
       throw new LabfeedError('the tables of the fleet have another version', { hint: 'restart labfeed' });
-    await loadTables(client, database, tables);
+    await loadTables(client, db, tables);
     db.run`INSERT INTO working_copy (epoch, seq, leads, mark) VALUES (${epoch}, ${seq}, 0, ${mark})`;
     return seq;
   }, READ_ALL);
 }
 
-function inTransaction(database: Database, work: () => void): void {
-  database.exec('BEGIN');
+function inTransaction(db: Connection, work: () => void): void {
+  db.run`BEGIN`;
   try {
     work();
-    database.exec('COMMIT');
+    db.run`COMMIT`;
   } catch (error) {
-    database.exec('ROLLBACK');
+    db.run`ROLLBACK`;
     throw error;
   }
 }
@@ -174,8 +172,8 @@ export function lead({
   schedule,
   random = Math.random,
 }: LeadingDeps): LeadingJournal {
-  const { database, tables } = copy;
-  const db = new Connection(database);
+  const { db, tables } = copy;
+  const { database } = db;
   db.run`UPDATE working_copy SET leads = 1, epoch = ${epoch}`;
   copy.addTriggers();
   database.exec('PRAGMA foreign_keys = ON');
@@ -213,6 +211,7 @@ export function lead({
   /** What was recorded since the last call. A session cannot be emptied, so another one takes its place. */
   function takeChanges(): Change[] {
     const recorded = session.changeset();
+    if (recorded.length === 0) return [];
     session.close();
     session = database.createSession();
     return readChangeset(recorded, tables);

@@ -300,6 +300,13 @@ export class Connection {
     return firstColumn(this.row(text, ...values)) as T | undefined;
   }
 
+  /** For a text that is assembled elsewhere. Compiled once, too. */
+  statement(sql: string): StatementSyncInstance {
+    const prepared = this.#statements.get(sql) ?? prepare(this.database, sql);
+    this.#statements.set(sql, prepared);
+    return prepared.statement;
+  }
+
   /** The strings of a template are the same object in every call, which saves assembling the text. */
   #bind(strings: TemplateStringsArray, values: Values): [Prepared, readonly Value[]] {
     const known = this.#statements.get(strings);

@@ -152,7 +152,7 @@ export function createIntakeJournal(store: Store) {
       const rows = db.rows<{ path: string; size: number; mtimeNs: string }>`
         SELECT path, size, CAST(mtime_ns AS TEXT) AS mtimeNs FROM files WHERE instrument = ${instrument}
           AND sha256 = ${sha256} AND copy = ${copy} AND (path = ${path} OR path > ${path} || '/'
-          AND path < ${path} || '0') ORDER BY path LIMIT ${MAX_SOURCES}`;
+          AND path < ${path} || '0') ORDER BY path LIMIT ${MAX_SOURCES} + 0`;
       return rows.map(({ mtimeNs, ...file }) => ({ ...file, mtimeNs: mtimeNs === '-1' ? undefined : BigInt(mtimeNs) }));
     },
     /** Replaces the names of this content's files, so that they can be recognised but not read. */
@@ -225,7 +225,7 @@ function knownAlike(
   const known = db.row<{ text: string | null; taken: number | null }>`
     SELECT group_concat(path || '//' || size || ' ' || mtime_ns || ' ' || inode || ' ' || ctime_ns, '//') AS text,
       sum(verdict = 'taken') AS taken FROM (SELECT * FROM files WHERE instrument = ${instrument}
-      AND path BETWEEN ${first} AND ${last} LIMIT ${files.length + 1})`;
+      AND path BETWEEN ${first} AND ${last} LIMIT ${files.length + 1} + 0)`;
   if (known?.text !== files.map((file) => `${file.path}//${stampOf(file)} ${file.ctimeNs}`).join('//'))
     return undefined;
   if (known.taken === files.length) return 'taken';
@@ -244,7 +244,7 @@ function readNear(db: Connection, instrument: string, files: readonly StoredFile
   const rows = db.rows<SeenFile>`
     SELECT path, size || ' ' || mtime_ns || ' ' || inode AS stamp, CAST(ctime_ns AS TEXT) AS ctimeNs,
       verdict = 'taken' AS isTaken FROM files WHERE instrument = ${instrument}
-      AND path BETWEEN ${first} AND ${last} LIMIT ${most + 1}`;
+      AND path BETWEEN ${first} AND ${last} LIMIT ${most + 1} + 0`;
   if (rows.length <= most) for (const row of rows) near.set(row.path, row);
   return near;
 }

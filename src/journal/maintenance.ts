@@ -185,7 +185,7 @@ const BATCH = 150;
 /** The oldest events belong to runs that are to be pruned, or to the few that are still open. */
 async function prune({ db, commit }: Store, before: number, from: number): Promise<Pruned> {
   const events = db.rows<{ id: number; run: number; at: number }>`
-    SELECT id, run, at FROM history WHERE id > ${from} ORDER BY id LIMIT ${BATCH}`;
+    SELECT id, run, at FROM history WHERE id > ${from} ORDER BY id LIMIT ${BATCH} + 0`;
   const isEnd = events.length < BATCH || events.every(({ at }) => at >= before);
   const next = isEnd ? undefined : events.at(-1)?.id;
   const candidates = new Set(events.filter(({ at }) => at < before).map(({ run }) => run));

@@ -57,7 +57,7 @@ export function createRequestStore({ db, commit, now }: Store) {
     /** Requests without an answer, oldest first. */
     async pending(limit: number): Promise<PendingRequest[]> {
       const rows = db.rows<{ id: number; request: string }>`
-        SELECT id, request FROM inbox WHERE answer IS NULL ORDER BY id LIMIT ${limit}`;
+        SELECT id, request FROM inbox WHERE answer IS NULL ORDER BY id LIMIT ${limit} + 0`;
       return rows.map(({ id, request }) => ({ id, request: requestSchema.safeParse(parseJson(request)).data }));
     },
     row: async (run: number) => readRow(db, run),

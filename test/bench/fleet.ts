@@ -200,7 +200,7 @@ async function takeOver(
   const first = openWorkingCopy(path);
   await follow(first, postgres);
   const loaded = performance.now();
-  first.database.close();
+  first.db.database.close();
   clearInterval(watching);
   const opening = performance.now();
   const copy = openWorkingCopy(path);

@@ -56,7 +56,7 @@ const reading = (text: string): Reading => ({
   draft: { title: text, date: '2026-01-01', body: `<p>${text}</p>`, tags: [text], comments: [text, 'b'] },
 });
 
-const dump = ({ database, tables }: WorkingCopy) =>
+const dump = ({ db: { database }, tables }: WorkingCopy) =>
   Object.fromEntries(
     [...tables.values()].map(({ name, key }) => [
       name,
@@ -76,13 +76,14 @@ test('every text survives the way through PostgreSQL', () => {
 
 test('what one run gives up, another one can take in the same shipment', async () => {
   const [first, second] = [openWorkingCopy(':memory:'), openWorkingCopy(':memory:')];
-  const { database, tables } = first;
+  const { tables } = first;
+  const { database } = first.db;
   let session = database.createSession();
   const ship = (): void => {
     const changes = readChangeset(session.changeset(), tables);
     session.close();
     session = database.createSession();
-    applyChanges(second.database, changes, tables);
+    applyChanges(second.db, changes, tables);
   };
   const journal = createJournal({
     database,
@@ -104,6 +105,15 @@ test('what one run gives up, another one can take in the same shipment', async (
   ship();
   expect(dump(second)).toEqual(dump(first));
   session.close();
+});
+
+test('a standby compiles the statement of a change once', () => {
+  const { db, tables } = openWorkingCopy(':memory:');
+  const prepare = vi.spyOn(db, 'statement');
+  const statements = () => new Set(prepare.mock.results.map(({ value }) => value)).size;
+  for (const number of [1, 2, 3]) applyChanges(db, [{ t: 'received', o: 'i', v: { member: number, number } }], tables);
+  expect(statements()).toBe(1);
+  expect(db.values<number>`SELECT number FROM received`).toEqual([1, 2, 3]);
 });
 
 describe.skipIf(noPostgres)('with PostgreSQL', () => {
@@ -236,7 +246,7 @@ describe.skipIf(noPostgres)('with PostgreSQL', () => {
     expect(again.position()).toBeUndefined();
     await follow(again, postgres);
     expect((dump(again)['runs'] as unknown[] | undefined)?.length).toBe(1);
-    again.database.close();
+    again.db.database.close();
     rmSync(path);
   });
 
@@ -253,7 +263,7 @@ describe.skipIf(noPostgres)('with PostgreSQL', () => {
     const [{ mark }] = (await postgres.rows<{ mark: string }>('SELECT mark FROM labfeed.fleet')) as [{ mark: string }];
     await add(first, 2);
     await follow(standby, postgres);
-    const paths = ({ database }: WorkingCopy) => database.prepare('SELECT path FROM runs ORDER BY path').all();
+    const paths = ({ db }: WorkingCopy) => db.database.prepare('SELECT path FROM runs ORDER BY path').all();
     expect(paths(standby)).toHaveLength(2);
     // As in the backup.
     for (const table of ['runs', 'drafts', 'comments', 'history', 'tallies', 'hours'])

@@ -61,9 +61,11 @@ class DatabaseError extends Error {
   }
 }
 
+/** `known`: the numbers of statements by their texts, which are the same in every history. */
 export function createDatabase(
   fleet: string,
   tables: Tables,
+  known: Map<string, number>,
   { timeline, random, trace }: { timeline: Timeline; random: Random; trace: Trace },
 ): SimulatedDatabase {
   const state: State = {
@@ -278,13 +280,13 @@ export function createDatabase(
     ['SELECT id, journal FROM labfeed.fleet', () => one({ id: fleet, journal: MIGRATIONS.length })],
     ['SELECT epoch, seq, mark, journal FROM labfeed.fleet', () => one({ ...state, journal: MIGRATIONS.length })],
   ];
-  const known = new Map<string, Statement[1]>();
   function execute(text: string, values: Values): Result {
-    const act =
-      known.get(text) ?? STATEMENTS.find(([begin]) => text.replace(/\s+/g, ' ').trim().startsWith(begin))?.[1];
+    const index =
+      known.get(text) ?? STATEMENTS.findIndex(([begin]) => text.replace(/\s+/g, ' ').trim().startsWith(begin));
+    known.set(text, index);
+    const act = STATEMENTS[index]?.[1];
     unknown ??= act ? undefined : text;
     if (!act) throw new TypeError(`the simulated database does not know this statement: ${text}`);
-    known.set(text, act);
     return act(values);
   }
 
@@ -336,7 +338,8 @@ export function createDatabase(
         try {
           const result = act();
           if (isLost) return fail(random.chance(0.5) ? 1 : QUERY_MS, 'ECONNRESET');
-          return void process.at(random.below(3), () => (starts === before ? resolve(result) : fail(0, '57P01')));
+          const respond = (): void => (starts === before ? resolve(result) : fail(0, '57P01'));
+          return isCalm ? process.soon(respond) : void process.at(random.below(3), respond);
         } catch (error) {
           return void process.at(random.below(3), () => reject(error));
         }

@@ -1,18 +1,17 @@
-import { DatabaseSync, type DatabaseSyncInstance, type StatementSyncInstance } from '@photostructure/sqlite';
 import type { UsableConfig } from '../../src/config/load.js';
 import type { Key } from '../../src/config/secrets.js';
 import type { Notebook } from '../../src/deliver/context.js';
 import { NotebookError } from '../../src/errors.js';
 import { type Fleet, joinFleet, type Outside } from '../../src/fleet/fleet.js';
 import { LEASE_MS, MARGIN_MS } from '../../src/fleet/lease.js';
-import { FLEET_TABLES, readTables, type Tables } from '../../src/fleet/tables.js';
-import { withoutTriggers } from '../../src/fleet/upgrade.js';
+import { readTables, type Tables } from '../../src/fleet/tables.js';
 import type { WorkingCopy } from '../../src/fleet/working-copy.js';
-import { Connection, migrate } from '../../src/journal/database.js';
+import { Connection } from '../../src/journal/database.js';
 import { createJournal, type Journal } from '../../src/journal/journal.js';
 import { type FakeRequest, intercept } from '../support/fake-notebook.js';
 import { ReusableDatabase } from '../support/reusable-database.js';
 import { scheduleConditions } from './conditions.js';
+import { CopyDatabase } from './copy-database.js';
 import { logTo, SETTINGS } from './daemon.js';
 import { createDatabase, type Link, type SimulatedDatabase } from './fleet-database.js';
 import { type Schedule, send, TIMEOUT_MS } from './network.js';
@@ -27,22 +26,23 @@ import { createWorld, poisonedFile, runOf, type Trace, type World } from './worl
  * notebook. Members are killed, paused, cut off and restarted, and so is the database.
  */
 export function createFleetSimulation() {
-  const slots = Array.from({ length: MAX_MEMBERS }, () => ({
-    journal: new ReusableDatabase(),
-    copy: new CopyDatabase(),
-  }));
+  const slots = Array.from({ length: MAX_MEMBERS }, (): Slot => {
+    const journal = new ReusableDatabase();
+    return { journal, db: new Connection(journal), copy: new CopyDatabase() };
+  });
   for (const { journal } of slots) journal.simplify();
   const unused = new ReusableDatabase();
   const tables = readTables(slots[0]?.copy ?? unused);
+  const statements = new Map<string, number>();
   process.env['KEY'] ??= CONFIGURED;
   if (!process.env['LABFEED_TRACE']) Error.stackTraceLimit = 0;
   return {
     async simulate(seed: number, trace?: Trace): Promise<void> {
       for (const { journal, copy } of slots) {
         journal.empty();
-        copy.empty(tables);
+        copy.empty();
       }
-      const site = createSite(createWorld(seed, unused, trace, { events: CONDITIONS }), slots, tables);
+      const site = createSite(createWorld(seed, unused, trace, { events: CONDITIONS }), slots, tables, statements);
       try {
         await runHistory(site);
       } catch (error) {
@@ -69,66 +69,9 @@ const MAX_MEMBERS = 6;
 const CONFIGURED = 'configured';
 const FLEET = '11111111';
 
-/** The file of a working copy, which is reused: creating its tables takes longer than a history. */
-class CopyDatabase extends DatabaseSync {
-  readonly #statements = new Map<string, StatementSyncInstance>();
-  /** Those of the journal. */
-  readonly #triggers: readonly string[];
-  #session: ReturnType<DatabaseSyncInstance['createSession']> | undefined;
-  readonly connection = new Connection(this);
-
-  constructor() {
-    super(':memory:');
-    super.exec('PRAGMA foreign_keys = OFF');
-    migrate(this, ':memory:');
-    super.exec(FLEET_TABLES);
-    // They make large tables fast, and small ones slow.
-    const indexes = super.prepare("SELECT name FROM sqlite_master WHERE type = 'index' AND sql LIKE 'CREATE INDEX%'");
-    for (const { name } of indexes.all() as { name: string }[]) super.exec(`DROP INDEX ${name}`);
-    const triggers = super.prepare("SELECT sql FROM sqlite_master WHERE type = 'trigger'").all() as { sql: string }[];
-    this.#triggers = triggers.map(({ sql }) => sql);
-  }
-
-  addTriggers(): void {
-    for (const sql of this.#triggers) super.exec(sql);
-  }
-
-  override prepare(sql: string): StatementSyncInstance {
-    const known = this.#statements.get(sql) ?? super.prepare(sql);
-    this.#statements.set(sql, known);
-    return known;
-  }
-
-  override createSession(): ReturnType<DatabaseSyncInstance['createSession']> {
-    this.#session = super.createSession();
-    return this.#session;
-  }
-
-  /** As by the end of its process. */
-  override close(): void {
-    try {
-      this.#session?.close();
-    } catch {
-      // It was closed before.
-    }
-    this.#session = undefined;
-    if (this.isTransaction) super.exec('ROLLBACK');
-    super.exec('PRAGMA foreign_keys = OFF');
-  }
-
-  empty(tables: Tables): void {
-    this.close();
-    withoutTriggers(this);
-    for (const name of [...tables.keys(), 'working_copy', 'identity']) super.exec(`DELETE FROM ${name}`);
-  }
-
-  end(): void {
-    super.close();
-  }
-}
-
 interface Slot {
   readonly journal: ReusableDatabase;
+  readonly db: Connection;
   readonly copy: CopyDatabase;
 }
 
@@ -145,7 +88,7 @@ interface Member {
 
 type Site = ReturnType<typeof createSite>;
 
-function createSite(world: World, slots: readonly Slot[], tables: Tables) {
+function createSite(world: World, slots: readonly Slot[], tables: Tables, statements: Map<string, number>) {
   const { random } = world;
   const deliverers = 2 + random.below(2);
   const watchers = 1 + random.below(3);
@@ -155,7 +98,7 @@ function createSite(world: World, slots: readonly Slot[], tables: Tables) {
     const isDeliverer = n < deliverers;
     return { name: `pc${n + 1}`, isDeliverer, slot, database, notebook, aheadMs, running: undefined };
   });
-  const database: SimulatedDatabase = createDatabase(FLEET, tables, world);
+  const database: SimulatedDatabase = createDatabase(FLEET, tables, statements, world);
   return {
     world,
     tables,
@@ -164,6 +107,8 @@ function createSite(world: World, slots: readonly Slot[], tables: Tables) {
     /** By the ids of the session keys that the notebook accepts. */
     keys: new Map<number, { readonly name: string | undefined; readonly text: string }>(),
     givesKeys: random.chance(0.5),
+    /** Whether nothing more goes wrong, and the leader has something to do. */
+    isWaiting: false,
     /** How many more requests are delayed by pauses of the leader, and when the last of them has arrived. */
     pauses: { left: random.below(4), overAt: 0 },
     /** Which members see the file of each run. */
@@ -272,22 +217,23 @@ function outsideOf(site: Site, member: Member, process: SimulatedProcess): Outsi
 /** As `openWorkingCopy` does with the file that is there. */
 function reopen(database: CopyDatabase, tables: Tables): WorkingCopy {
   database.close();
-  withoutTriggers(database);
   const db = database.connection;
   db.run`DELETE FROM working_copy WHERE leads = 1`;
   const position = () => db.value<number>`SELECT seq FROM working_copy`;
-  return { database, tables, position, addTriggers: () => database.addTriggers() };
+  return { db, tables, position, addTriggers: () => database.lead() };
 }
 
 async function start(site: Site, member: Member): Promise<void> {
   const { world } = site;
   const { timeline, trace, random, kind } = world;
-  const process = timeline.process(member.aheadMs);
+  // Once nothing more goes wrong, all others wait for the leader.
+  const pace = (): number => (site.isWaiting && !member.slot.copy.leads() ? IDLE_PACE : 1);
+  const process = timeline.process(member.aheadMs, pace);
   const log = logTo(trace && ((line) => trace(`${member.name} ${line}`)), process);
   const journal = createJournal({
     ...{ database: member.slot.journal, clock: process.clock, release: () => undefined, makeId: () => member.name },
     schedule: (flush, delayMs) => void process.at(delayMs, flush),
-    sync: async () => undefined,
+    sync: async () => member.slot.journal.synced(member.slot.journal.written()),
   });
   const dialect = random.chance(0.5) ? ('auto' as const) : kind.dialect;
   const config = {
@@ -412,6 +358,8 @@ async function passTime({ world: { timeline, network } }: Site, ms: number, unti
 }
 
 const MAX_SETTLE_MS = 1_200_000;
+/** Their polls would be most of a history. */
+const IDLE_PACE = 8;
 
 /** All members run, until all runs are done and known to be. */
 async function settle(site: Site): Promise<void> {
@@ -419,7 +367,8 @@ async function settle(site: Site): Promise<void> {
   const { timeline } = world;
   for (const member of members) if (!member.running) await start(site, member);
   const end = timeline.elapsedMs() + MAX_SETTLE_MS;
-  while (timeline.elapsedMs() < site.pauses.overAt || !isSettled(site, database)) {
+  while (timeline.elapsedMs() < site.pauses.overAt || !isSettled(site)) {
+    site.isWaiting = !isDelivered(site);
     if (timeline.elapsedMs() > end) throw new EndlessError(`some runs do not end: ${describeOpen(site)}`);
     const until = timeline.elapsedMs() + 500;
     timeline.at(500, () => undefined);
@@ -432,20 +381,23 @@ async function settle(site: Site): Promise<void> {
 
 function describeOpen({ members, database }: Site): string {
   const own = members.map(({ name, slot }) => {
-    const db = new Connection(slot.journal);
+    const { db } = slot;
     const kept = db.value<number>`SELECT count(*) FROM forwards`;
     return `${name} keeps ${kept} operations and has ${db.value<number>`SELECT count(*) FROM runs WHERE step <> 'done'`} open runs`;
   });
   return [`${database.waiting()} operations wait`, ...own].join(', ');
 }
 
-function isSettled({ members, files, world }: Site, database: SimulatedDatabase): boolean {
+/** Whether the leader has nothing left to do. */
+function isDelivered({ members, files, database, world }: Site): boolean {
   if (database.waiting() > 0) return false;
   const db = leaderOf(members).slot.copy.connection;
   if (db.value<number>`SELECT leads FROM working_copy` !== 1) return false;
-  if ((db.value<number>`SELECT count(*) FROM runs` ?? 0) < files.length) return false;
-  const poisoned = poisonedFile(world);
-  const isDone = (journal: Connection): boolean =>
-    !journal.exists`SELECT 1 FROM runs WHERE step <> 'done' AND parked IS NULL AND sha256 <> ${poisoned}`;
-  return isDone(db) && members.every(({ slot }) => isDone(new Connection(slot.journal)));
+  return (db.value<number>`SELECT count(*) FROM runs` ?? 0) >= files.length && areDone(db, world);
 }
+
+const areDone = (db: Connection, world: World): boolean =>
+  !db.exists`SELECT 1 FROM runs WHERE step <> 'done' AND parked IS NULL AND sha256 <> ${poisonedFile(world)}`;
+
+const isSettled = (site: Site): boolean =>
+  isDelivered(site) && site.members.every(({ slot }) => areDone(slot.db, site.world));

@@ -62,7 +62,10 @@ function nextPart() {
 /** One process, which gets a part of the range whenever it is free. */
 const work = () =>
   new Promise((resolve, reject) => {
-    const child = fork(join(import.meta.dirname, 'part.mjs'), [join(BUNDLE, `${KIND}.js`)]);
+    const child = fork(join(import.meta.dirname, 'part.mjs'), [join(BUNDLE, `${KIND}.js`)], {
+      // Most objects of a history are gone before it ends.
+      execArgv: ['--max-semi-space-size=32'],
+    });
     let part;
     let seed = 0;
     let seconds = 0;

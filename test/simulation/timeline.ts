@@ -1,4 +1,4 @@
-import type { Clock } from '../../src/clock.js';
+import { type Clock, createSleep } from '../../src/clock.js';
 import type { Random } from '../support/random.js';
 
 /**
@@ -7,8 +7,11 @@ import type { Random } from '../support/random.js';
 export interface Timeline {
   /** Returns a function that cancels it. */
   at(delayMs: number, act: () => void): () => void;
-  /** After it is killed, none of its events happens. `aheadMs`: how far its wall clock is ahead of the others. */
-  process(aheadMs?: number): SimulatedProcess;
+  /**
+   * After it is killed, none of its events happens. `aheadMs`: how far its wall clock is ahead of the others. `pace`: how
+   * many times as long its waits of a second or more take, as long as it says so.
+   */
+  process(aheadMs?: number, pace?: () => number): SimulatedProcess;
   /** Runs the next event; false when there is none. */
   step(): Promise<boolean>;
   /** Runs events until the work is done. */
@@ -22,6 +25,8 @@ export interface SimulatedProcess {
   readonly clock: Clock;
   readonly alive: () => boolean;
   at(delayMs: number, act: () => void): () => void;
+  /** Now, unless it is paused. */
+  soon(act: () => void): void;
   /** As with SIGSTOP and, after this time, SIGCONT: its events wait, and time passes. */
   pause(ms: number): void;
   kill(): void;
@@ -98,15 +103,22 @@ export function createTimeline(random: Random): Timeline {
     setClock(byMs) {
       offsetMs += byMs;
     },
-    process: (aheadMs = 0) =>
-      createProcess(at, { now: () => START + elapsed + offsetMs + aheadMs, monotonic: () => elapsed }),
+    process: (aheadMs = 0, pace = () => 1) =>
+      createProcess(at, pace, { now: () => START + elapsed + offsetMs + aheadMs, monotonic: () => elapsed }),
   };
 }
 
 const isBefore = (one: Event, other: Event): boolean =>
   one.at < other.at || (one.at === other.at && one.order < other.order);
 
-function createProcess(at: Timeline['at'], time: Pick<Clock, 'now' | 'monotonic'>): SimulatedProcess {
+/** Shorter waits are not those of a poll. */
+const MIN_POLL_MS = 1000;
+
+function createProcess(
+  at: Timeline['at'],
+  pace: () => number,
+  time: Pick<Clock, 'now' | 'monotonic'>,
+): SimulatedProcess {
   let alive = true;
   let pausedUntil = 0;
   const mine = new Set<() => void>();
@@ -127,10 +139,25 @@ function createProcess(at: Timeline['at'], time: Pick<Clock, 'now' | 'monotonic'
     mine.add(cancel);
     return cancel;
   };
+  const wait = (wake: () => void, ms: number): (() => void) => {
+    let times = 0;
+    const fire = (): void => {
+      times += 1;
+      if (times > pace()) wake();
+      else cancel = schedule(ms, fire);
+    };
+    let cancel = schedule(ms, fire);
+    return () => cancel();
+  };
   return {
-    clock: { ...time, sleep: (ms, signal) => sleep(schedule, ms, signal) },
+    clock: { ...time, sleep: createSleep((wake, ms) => (ms < MIN_POLL_MS ? schedule(ms, wake) : wait(wake, ms))) },
     alive: () => alive,
     at: schedule,
+    soon(act) {
+      if (!alive) return;
+      if (pausedUntil > time.monotonic()) schedule(0, act);
+      else act();
+    },
     pause(ms) {
       pausedUntil = Math.max(pausedUntil, time.monotonic() + ms);
     },
@@ -139,19 +166,4 @@ function createProcess(at: Timeline['at'], time: Pick<Clock, 'now' | 'monotonic'
       for (const cancel of mine) cancel();
     },
   };
-}
-
-function sleep(schedule: Timeline['at'], ms: number, signal: AbortSignal | undefined): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal?.aborted) return resolve();
-    const abort = (): void => {
-      cancel();
-      resolve();
-    };
-    const cancel = schedule(ms, () => {
-      signal?.removeEventListener('abort', abort);
-      resolve();
-    });
-    signal?.addEventListener('abort', abort, { once: true });
-  });
 }

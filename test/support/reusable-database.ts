@@ -3,7 +3,8 @@ import { migrate } from '../../src/journal/database.js';
 
 const NO_CHANGES = { changes: 0 };
 
-const IS_SELECT = /^SELECT\b/;
+export const IS_SELECT = /^SELECT\b/;
+const IS_TRANSACTION = /^(?:BEGIN|COMMIT|SAVEPOINT|RELEASE)\b/;
 const CHANGED_TABLE = /^(?:INSERT(?: OR \w+)? INTO|UPDATE(?: OR \w+)?|DELETE FROM)\s+(\w+)/;
 
 /** How often a table was changed. */
@@ -14,16 +15,85 @@ interface Changes {
 type Method = (...args: unknown[]) => unknown;
 
 /**
+ * Which tables of a database were changed, by statements that pass through it. What a query returned is remembered until
+ * one of its tables changes: nobody else writes to a simulated database, and most queries are repeated.
+ */
+export class TableChanges {
+  readonly #changes = new Map<string, Changes>();
+
+  add(table: string): void {
+    this.#changes.set(table, { count: 0 });
+  }
+
+  /** The names of the tables that a statement changes. Triggers of runs change others; a run is deleted with all that refers to it. */
+  tablesOf(sql: string): readonly string[] {
+    if (IS_TRANSACTION.test(sql)) return [];
+    const table = CHANGED_TABLE.exec(sql)?.[1];
+    if (table === undefined || (table === 'runs' && /^DELETE|\bREPLACE\b/.test(sql))) return [...this.#changes.keys()];
+    return table === 'runs' ? ['runs', 'tallies', 'hours', 'attachments', 'sources'] : [table];
+  }
+
+  /** What notes a change of these tables. */
+  noting(tables: readonly string[]): () => void {
+    const changes = tables.flatMap((name) => this.#changes.get(name) ?? []);
+    return () => {
+      for (const one of changes) one.count += 1;
+    };
+  }
+
+  noteAll(): void {
+    for (const one of this.#changes.values()) one.count += 1;
+  }
+
+  /** Runs a query only if one of its tables has changed since it was last run with the same values. */
+  remember(query: StatementSyncInstance, sql: string): StatementSyncInstance {
+    const changes = [...this.#changes].filter(([name]) => new RegExp(`\\b${name}\\b`).test(sql)).map(([, one]) => one);
+    if (changes.length === 0) return query;
+    const { get, all } = query as unknown as Record<'get' | 'all', Method>;
+    return {
+      ...{ get: remembering(get.bind(query), changes), all: remembering(all.bind(query), changes) },
+      setReturnArrays: (isOn: boolean) => query.setReturnArrays(isOn),
+      columns: columnsOf(query),
+    } as unknown as StatementSyncInstance;
+  }
+}
+
+function remembering(read: Method, changes: readonly Changes[]): Method {
+  const results = new Map<string, unknown>();
+  let readAt = -1;
+  return (...args) => {
+    let now = 0;
+    for (const one of changes) now += one.count;
+    if (now !== readAt) results.clear();
+    readAt = now;
+    const key = args.length === 1 ? String(args[0]) : args.join('\n');
+    const known = results.get(key);
+    if (known !== undefined || results.has(key)) return known;
+    const result = read(...args);
+    results.set(key, result);
+    return result;
+  };
+}
+
+/** The tables never change, and every process asks again. */
+export function columnsOf(statement: Pick<StatementSyncInstance, 'columns'>): StatementSyncInstance['columns'] {
+  let columns: ReturnType<StatementSyncInstance['columns']> | undefined;
+  return () => {
+    columns ??= statement.columns();
+    return columns;
+  };
+}
+
+/**
  * An in-memory journal database that is reused for each history. Opening it, creating its tables and compiling the
  * statements of every process costs ten times as much as a history itself.
  *
  * A history is one transaction of SQLite, which is rolled back at its end. Each transaction of the journal is a savepoint
- * in it, so that the last ones can be undone as by a power failure. What a query returned is remembered until one of its
- * tables changes: nobody else writes to it, and most queries are repeated.
+ * in it, so that the last ones can be undone as by a power failure.
  */
 export class ReusableDatabase extends DatabaseSync {
   readonly #statements = new Map<string, StatementSyncInstance>();
-  readonly #changes = new Map<string, Changes>();
+  readonly #changes = new TableChanges();
   readonly #begin: StatementSyncInstance;
   readonly #undo: StatementSyncInstance;
   readonly #release: StatementSyncInstance;
@@ -41,7 +111,7 @@ export class ReusableDatabase extends DatabaseSync {
     super(':memory:');
     migrate(this, ':memory:');
     const tables = super.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").all();
-    for (const { name } of tables as { name: string }[]) this.#changes.set(name, { count: 0 });
+    for (const { name } of tables as { name: string }[]) this.#changes.add(name);
     this.#begin = super.prepare('SAVEPOINT change');
     this.#undo = super.prepare('ROLLBACK TO change');
     this.#release = super.prepare('RELEASE change');
@@ -71,14 +141,14 @@ export class ReusableDatabase extends DatabaseSync {
 
   override exec(sql: string): void {
     super.exec(sql);
-    this.#changed(this.#changes.values());
+    this.#changes.noteAll();
   }
 
   /** Resets it to empty tables. `isRewindable`: durable transactions can be undone, too, which costs time. */
   empty(isRewindable = false): void {
     super.exec('ROLLBACK');
     super.exec('BEGIN');
-    this.#changed(this.#changes.values());
+    this.#changes.noteAll();
     this.#isOpen = false;
     this.#written = 0;
     this.#durable = 0;
@@ -122,14 +192,14 @@ export class ReusableDatabase extends DatabaseSync {
   #undoLast(): void {
     this.#undo.get();
     this.#release.get();
-    this.#changed(this.#changes.values());
+    this.#changes.noteAll();
   }
 
   #wrap(sql: string): StatementSyncInstance {
     const run = this.#transaction(sql);
     if (run) return { run, setReturnArrays: () => undefined, columns: () => [] } as unknown as StatementSyncInstance;
     const compiled = super.prepare(sql);
-    if (IS_SELECT.test(sql)) return this.#remembered(compiled, sql);
+    if (IS_SELECT.test(sql)) return this.#changes.remember(compiled, sql);
     return sql.startsWith('PRAGMA') ? compiled : this.#changing(compiled, sql);
   }
 
@@ -163,12 +233,12 @@ export class ReusableDatabase extends DatabaseSync {
 
   /** A write, which is a transaction of its own unless one is open. */
   #changing(compiled: StatementSyncInstance, sql: string): StatementSyncInstance {
-    const changed = this.#tablesOf(sql);
+    const noteChange = this.#changes.noting(this.#changes.tablesOf(sql));
     const change =
       (method: Method): Method =>
       (...args) => {
         if (!this.#isOpen) this.#begin.get();
-        this.#changed(changed);
+        noteChange();
         const result = Reflect.apply(method, compiled, args);
         if (!this.#isOpen) this.#written += 1;
         return result;
@@ -180,54 +250,4 @@ export class ReusableDatabase extends DatabaseSync {
       columns: columnsOf(compiled),
     } as unknown as StatementSyncInstance;
   }
-
-  /** Runs a query only if one of its tables has changed since it was last run with the same values. */
-  #remembered(query: StatementSyncInstance, sql: string): StatementSyncInstance {
-    const changes = [...this.#changes].filter(([name]) => new RegExp(`\\b${name}\\b`).test(sql)).map(([, one]) => one);
-    if (changes.length === 0) return query;
-    const remember = (read: Method): Method => {
-      const results = new Map<string, unknown>();
-      let readAt = -1;
-      return (...args) => {
-        let now = 0;
-        for (const one of changes) now += one.count;
-        if (now !== readAt) results.clear();
-        readAt = now;
-        const key = args.length === 1 ? String(args[0]) : args.join('\n');
-        const known = results.get(key);
-        if (known !== undefined || results.has(key)) return known;
-        const result = read(...args);
-        results.set(key, result);
-        return result;
-      };
-    };
-    const { get, all } = query as unknown as Record<'get' | 'all', Method>;
-    return {
-      ...{ get: remember(get.bind(query)), all: remember(all.bind(query)) },
-      setReturnArrays: (isOn: boolean) => query.setReturnArrays(isOn),
-      columns: columnsOf(query),
-    } as unknown as StatementSyncInstance;
-  }
-
-  /** The tables that a statement changes. Triggers count runs in other tables; a run is deleted with all that refers to it. */
-  #tablesOf(sql: string): readonly Changes[] {
-    const table = CHANGED_TABLE.exec(sql)?.[1];
-    if (table === undefined || (table === 'runs' && /^DELETE|\bREPLACE\b/.test(sql)))
-      return [...this.#changes.values()];
-    const names = table === 'runs' ? ['runs', 'tallies', 'hours'] : [table];
-    return names.flatMap((name) => this.#changes.get(name) ?? []);
-  }
-
-  #changed(tables: Iterable<Changes>): void {
-    for (const one of tables) one.count += 1;
-  }
-}
-
-/** The tables never change, and every process asks again. */
-function columnsOf(statement: StatementSyncInstance): StatementSyncInstance['columns'] {
-  let columns: ReturnType<StatementSyncInstance['columns']> | undefined;
-  return () => {
-    columns ??= statement.columns();
-    return columns;
-  };
 }
