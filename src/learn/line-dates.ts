@@ -84,11 +84,14 @@ const ANY_DATE = new RegExp(
   'i',
 );
 
+const MAYBE_DATE = /(?:19|20)\d\d|\d[-/.]\d{1,2}[-/.]\d/;
+
 /** A date anywhere in the file, whatever it is the date of. */
 export function findAnyDate(lines: readonly Pick<Line, 'text' | 'cells'>[]): OtherDate | undefined {
   for (const { text, cells } of lines.slice(0, MAX_LINES)) {
     const written = (text === '' ? cells.join(' ') : text).slice(0, 1000);
-    const [found] = ANY_DATE.exec(written) ?? [];
+    // Most lines stop at the quick test.
+    const [found] = (MAYBE_DATE.test(written) && ANY_DATE.exec(written)) || [];
     if (found === undefined) continue;
     if (/^\d{8}$/.test(found) || (dateCandidates(found).length > 0 && !isUnsetText(found)))
       return otherDate(written.slice(0, written.indexOf(found)), found);
