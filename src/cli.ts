@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
 import { escapeOutput } from './commands/terminal.js';
 import { ConfigError, EXIT, explain, LabfeedError } from './errors.js';
-import { ignoreDebuggerSignal, limitBacktracking, logsToJournal, version } from './process.js';
+import { ignoreDebuggerSignal, keepHeapSmall, limitBacktracking, logsToJournal, version } from './process.js';
 
 /** Adds arguments, options, examples and the action to a command. Only the command that is run is loaded. */
 type Load = () => Promise<(command: Command) => void>;
@@ -18,6 +18,11 @@ const keys = () => import('./keys/command.js');
 const migrate = () => import('./fleet/migrate.js');
 const recover = () => import('./recover/command.js');
 const run = () => import('./commands/run.js');
+/** Before the daemon is loaded: space that V8 has taken for new objects is not returned. */
+const runDaemon = () => {
+  keepHeapSmall();
+  return run();
+};
 const setup = () => import('./setup/command.js');
 const status = () => import('./commands/status.js');
 const tryFile = () => import('./commands/try.js');
@@ -32,7 +37,7 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, readonly [summar
     check: ['Check the configuration, folders, journal, key and server', async () => (await check()).addCheck],
   },
   'Daemon:': {
-    run: ['Run the daemon in the foreground', async () => (await run()).addRun],
+    run: ['Run the daemon in the foreground', async () => (await runDaemon()).addRun],
     status: ['Show what the daemon is doing and what needs attention', async () => (await status()).addStatus],
   },
   'Runs:': {

@@ -6,7 +6,7 @@ import { type LoadedConfig, requireInstruments } from '../config/load.js';
 import { backUp } from '../journal/maintenance.js';
 import { createLog } from '../log.js';
 import type { Dialect } from '../model.js';
-import { exitNow, keepHeapSmall, logsToJournal, onStopRequest, stopRequested } from '../process.js';
+import { exitNow, logsToJournal, onStopRequest, stopRequested } from '../process.js';
 import { formatBytes, plural } from '../text.js';
 import {
   type ConfigOption,
@@ -30,7 +30,6 @@ async function run(options: ConfigOption): Promise<void> {
   // Loaded here, so that `backup` does not load the daemon.
   const { createDaemon } = await import('../daemon/daemon.js');
   const { createService, meaningOfHangup } = await import('../daemon/service.js');
-  keepHeapSmall();
   const config = usableConfigFrom(options);
   requireInstruments(config);
   const hangup = meaningOfHangup();

@@ -6,6 +6,7 @@ import { type ReadRun, receiveError, sendError } from '../mapping/reading.js';
 import type { Failure, TestTask } from '../mapping/tests.js';
 import { maxMsFor, raiseSeconds } from '../parse/lines.js';
 import type { Reader } from '../pipeline.js';
+import { keepHeapSmall } from '../process.js';
 import type { Preview } from '../status/api.js';
 import { MAX_SMALL_BYTES } from '../watch/identify.js';
 import type { PreviewTask } from './preview.js';
@@ -215,6 +216,7 @@ class Lane {
     });
     this.#isReady = false;
     this.#known = new Set();
+    thread.on('online', keepHeapSmall);
     thread.on('message', (answer: Answer | 'ready') => {
       this.#since = performance.now();
       if (answer === 'ready') this.#isReady = true;

@@ -72,10 +72,9 @@ async function separateByPosition(split: Split, slice: TimeSlice): Promise<Split
     const isSplit = isBlanks(table.delimiter ?? delimiter);
     const shifted = isSplit ? findShifted(table, lines) : undefined;
     const at = shifted || (isSplit && isSplitInTwo(table)) ? positionsOf(table, lines, layout.tables) : undefined;
-    const format = lineFormat(at && { at }, 'none');
-    const own = lines.map((line, n) => (isOutside(n, [table]) ? { ...line, cells: [] } : splitLine(line, format)));
-    const [again] = at ? (await findLayout(own, slice)).tables : [];
-    if (again?.to === table.to && at) {
+    const own = at && splitByPosition(lines, table, at);
+    const [again] = own ? (await findLayout(own, slice)).tables : [];
+    if (again?.to === table.to && own && at) {
       tables.push({ ...again, delimiter: { at } });
       lines = lines.map((line, n) => (isOutside(n, [table]) ? line : (own[n] ?? line)));
     } else if (shifted && table.kind === 'rows' && hasTooManyNames(table)) tables.push(withoutNames(table));
@@ -83,6 +82,12 @@ async function separateByPosition(split: Split, slice: TimeSlice): Promise<Split
     else tables.push(table);
   }
   return { delimiter, lines, layout: { ...layout, tables, long } };
+}
+
+/** The lines of the table; all others become blank. */
+function splitByPosition(lines: readonly Line[], table: FoundTable, at: number[]): Line[] {
+  const format = lineFormat({ at }, 'none');
+  return lines.map((line, n) => (isOutside(n, [table]) ? { ...line, cells: [] } : splitLine(line, format)));
 }
 
 /** Names whose second line was left out, because its words could not be assigned to columns. */

@@ -359,23 +359,26 @@ async function findBody(lines: readonly Line[], { from, to }: Range, slice: Time
   const isSpaced = isDoubleSpaced(lines.slice(from, to));
   let best: Body | undefined;
   let open: { from: number; to: number; kinds: Body['kinds'] } | undefined;
+  let most = 0;
   // More rows never weigh less, so only complete bodies are compared.
-  const heaviest = () => (open && weight(open) > weight(best) ? open : best);
+  const compare = () => {
+    if (weight(open) > most) [best, most] = [open, weight(open)];
+  };
   for (let index = from; index < to; index++) {
     if (index % 256 === 0 && slice.isOver()) await slice.renew();
     const line = lines[index];
-    if (!line || (isSpaced && isBlank(line))) continue;
-    const row = isBlank(line) ? undefined : kindsOf(line);
+    const row = !line || isBlank(line) ? undefined : kindsOf(line);
+    if (isSpaced && !row) continue;
     const kinds = open && row ? mergeKinds(open.kinds, row) : undefined;
     if (open && kinds) {
       open.to = index + 1;
       open.kinds = kinds;
     } else {
-      best = heaviest();
+      compare();
       open = row && { from: index, to: index + 1, kinds: row };
     }
   }
-  best = heaviest();
+  compare();
   return best && extend(best, lines, { from, to });
 }
 

@@ -206,10 +206,13 @@ async function describeReadable(
   { read, refuse }: MeasureContext,
 ): Promise<Description & { record: FileRecord; failure?: FileError | undefined; refusal?: FileError | undefined }> {
   let left = [...found];
-  let failure: FileError | undefined;
-  let refusal: FileError | undefined;
+  let [failure, refusal]: (FileError | undefined)[] = [];
+  // The names and rows of tables that cannot be read are no facts either.
+  const inTable = markTables(found, source.lines);
+  const outside = source.lines.filter((_, n) => !inTable[n]);
+  const facts = { outside, pairs: findPairs(outside, source.delimiter) };
   for (;;) {
-    const described = describeFile(left, source, found);
+    const described = describeFile(left, source, facts);
     try {
       return { record: await read({ ...described.mapping, ...marks }), failure, refusal, ...described };
     } catch (thrown) {
@@ -225,16 +228,14 @@ async function describeReadable(
   }
 }
 
+type Facts = { readonly outside: readonly Line[]; readonly pairs: ReturnType<typeof findPairs> };
+
 /** Lines without a name are facts only near the top. */
 const UNNAMED_LINES = 60;
 
-/** `all`: also the tables that cannot be read. Their names and rows are no facts. */
-function describeFile(found: readonly FoundTable[], source: LineSource, all: readonly FoundTable[]): Description {
+function describeFile(found: readonly FoundTable[], source: LineSource, { outside, pairs }: Facts): Description {
   const { lines, delimiter, base } = source;
   const described = describeTables(found, source);
-  const inTable = markTables(all, lines);
-  const outside = lines.filter((_, n) => !inTable[n]);
-  const pairs = findPairs(outside, delimiter);
   const titles = new Set(described.flatMap((each) => usedTitles(each, described.length)));
   const top = lines.slice(0, Math.min(found[0]?.from ?? lines.length, UNNAMED_LINES));
   const isFree = (line: Line) => outside.includes(line) && !pairs.read.has(line) && !titles.has(line);

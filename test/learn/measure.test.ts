@@ -260,6 +260,12 @@ test('a file of thousands of small tables is refused at once', async () => {
   expect((await read(plate.repeat(20))).tables.length).toBeGreaterThan(0);
 });
 
+test('records of thousands of fields are refused before their cells are looked up', async () => {
+  const start = process.cpuUsage();
+  await measure(`H|\\^&\nP|1\n${`R|1${'|x^y'.repeat(12_000)}\n`.repeat(100)}L|1\n`).catch(() => undefined);
+  expect(process.cpuUsage(start).user).toBeLessThan(6_000_000);
+});
+
 describe('a mapping finds lines by words that the next file has as well', () => {
   const table = 'x,y,z\n1,0.5,3\n2,0.6,4\n3,0.7,5\n';
 

@@ -8,7 +8,7 @@ import { createUniqueNames, namedColumn, unnamedColumn } from './columns.js';
 import { type Context, type FileLayout, MAX_KEPT_CELLS } from './context.js';
 import { type Facts, type NamedFact, requireFact } from './facts.js';
 import { requireContent, scan } from './read-lines.js';
-import { addRow, beginBlock, compileConditions, finishTable, openTable, skipRow } from './table.js';
+import { addRow, beginBlock, compileConditions, finishTable, openTable, refuseTooWide, skipRow } from './table.js';
 import type { Found, Missing, Row, Tree } from './tree.js';
 import { addUnread, finishUnread, type LineRange, toRanges } from './unread.js';
 
@@ -65,6 +65,8 @@ interface FoundTable {
 
 /** A row for each match of `rows`; without `rows`, each column is an array, and the arrays are zipped. */
 async function readTreeTable(name: string, options: TableOptions, reading: Reading): Promise<Table> {
+  // Before their cells are looked up, which could take minutes.
+  refuseTooWide({ name, context: reading.context }, Object.keys(options.columns ?? {}).length);
   const {
     columns: found,
     lines,

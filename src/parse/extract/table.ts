@@ -88,7 +88,11 @@ export function beginBlock(
   table.order = isSame ? undefined : order;
 }
 
-function refuseTooWide({ name, context }: TableBuilder, width: number, line: Line | undefined): void {
+export function refuseTooWide(
+  { name, context }: Pick<TableBuilder, 'name' | 'context'>,
+  width: number,
+  line?: Line | undefined,
+): void {
   const { maxColumns } = context.options.limits;
   if (width <= maxColumns) return;
   throw context.refuse(`table ${name} has ${width} columns, more than ${maxColumns}`, {
@@ -100,7 +104,7 @@ function refuseTooWide({ name, context }: TableBuilder, width: number, line: Lin
 /** Adds a column that appears after the first header, and returns its cell. */
 function addColumn(table: TableBuilder, column: FileColumn): number {
   const cell = widthOf(table);
-  refuseTooWide(table, cell + 1, undefined);
+  refuseTooWide(table, cell + 1);
   const added = { ...column, cell };
   table.columns.push(added);
   table.cellOf.set(column.name, cell);
