@@ -53,8 +53,8 @@ export function findPairs(lines: readonly Line[], delimiter: string | undefined)
   if (filled.length === 0) return { finders: [], separators: [], read: new Set<Line>() };
   const seen = filled.length <= MAX_SEEN ? filled : [...filled.slice(0, MAX_SEEN - 100), ...filled.slice(-100)];
   const splits: Splits = new Map();
-  const candidates = [...pairsPerLine(seen, delimiter), ...pairsInCells(delimiter)].map((candidate) =>
-    measureCandidate(candidate, seen, delimiter, splits),
+  const candidates = [...pairsPerLine(seen, delimiter), ...pairsInCells(delimiter), ...pairsWithSigns(seen)].map(
+    (candidate) => measureCandidate(candidate, seen, delimiter, splits),
   );
   const read = new Set<Line>();
   const chosen: Measured[] = [];
@@ -167,7 +167,9 @@ function judge(
   if (!/[\p{L}\p{N}]/u.test(text)) return 'empty';
   // The rest of another pair, another name, or a row.
   if (/^[:=,;|]|[,;]$|^[-\d.]+:\s|\t.*\t.*\t/.test(text) || /^[\p{L}\p{N} .#/()-]+[:=]$/u.test(text)) return 'junk';
-  if (finder.separator === 'cell' && !isMarked(written, text, line, finder.delimiter === undefined)) return 'junk';
+  const hasSign = SIGNED_NAMES.some((signed) => signed.delimiter === finder.delimiter);
+  if (finder.separator === 'cell' && !hasSign && !isMarked(written, text, line, finder.delimiter === undefined))
+    return 'junk';
   if (sign === undefined && finder.separator === delimiter && hasGap(text, delimiter)) return 'junk';
   if (areJoined(name, text, line, finder, delimiter)) return 'junk';
   if (GLUED.test(text) || JOINED.test(text) || (BESIDE.test(text) && !WITH_UNIT.test(text))) return 'junk';
@@ -386,6 +388,23 @@ function pairsInCells(delimiter: string | undefined): Candidate[] {
     cost: finder.delimiter === undefined ? 0.2 : 0.6,
     minHits: finder.delimiter === undefined ? 2 : 3,
   }));
+}
+
+/** A sign marks the names: `$CM_MAG 5000`, `<RATE>= 5 Hz`. After `%` and `!`, words may be a remark. */
+const SIGNED_NAMES = [
+  { line: /^[$@]+[A-Za-z][\w.]*\s+\S/, delimiter: '/^[$@]+(?=[A-Za-z])|\\s+(?<=^[$@]+[A-Za-z][\\w.]*\\s+)/' },
+  {
+    line: /^[%!]+[A-Z][A-Z\d_]+\s+\S/,
+    delimiter: '/^[%!]+(?=[A-Z])|\\s+(?<=^[%!]+[A-Z][A-Z\\d_]+\\s+)/',
+  },
+  { line: /^<[A-Za-z][^<>]*>\s*[=:]/, delimiter: '/^<(?=[A-Za-z])|>\\s*[=:]\\s*(?<=^<[^<>]*>\\s*[=:]\\s*)/' },
+];
+
+/** Most lines that are no rows have such a name. */
+function pairsWithSigns(lines: readonly Line[]): Candidate[] {
+  return SIGNED_NAMES.filter(({ line }) => lines.filter(({ text }) => line.test(text)).length * 2 > lines.length).map(
+    ({ delimiter }) => ({ finder: { delimiter, separator: 'cell' }, signs: [], cost: 0.2, minHits: 2 }),
+  );
 }
 
 const MAX_SINGLE_LINES = 6;

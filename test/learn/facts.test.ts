@@ -13,6 +13,12 @@ describe('a list of facts', () => {
     ['with quoted values', 'SAMPLE "S 17"\nOPERATOR "Ada"\n', { SAMPLE: 'S 17', OPERATOR: 'Ada' }],
     ['in single quotes', "_SAMPLE='S 17'\n_OPERATOR='Ada'\n", { _SAMPLE: 'S 17', _OPERATOR: 'Ada' }],
     ['with $', '$SAMPLE=S 17\n$OPERATOR=Ada\n', { $SAMPLE: 'S 17', $OPERATOR: 'Ada' }],
+    [
+      'with $ and a blank',
+      '$CM_SIZE 12 10\n$CM_MAG 5000\n$$SM_WD 8.1 mm\n',
+      { CM_SIZE: '12 10', CM_MAG: 5000, SM_WD: 8.1 },
+    ],
+    ['in angle brackets', '<SAMPLE>= S 17\n<DATA FILE>= C:\\A=1.CHR\n', { SAMPLE: 'S 17', 'DATA FILE': 'C:\\A=1.CHR' }],
     ['with #', '#Sample: S 17\n#Operator: Ada\n', { Sample: 'S 17', Operator: 'Ada' }],
     [
       'with aligned values',
