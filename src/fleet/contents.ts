@@ -110,7 +110,11 @@ const removeContents = async (
     // Only now: an operation is removed after its run is there.
     const kept = new Set([...(await needed()), ...sent.rows.map(({ sha256 }) => sha256)]);
     const free = contents.filter(
-      (sha256) => !kept.has(sha256) && !db.exists`SELECT 1 FROM failures WHERE instr(operation, ${sha256}) > 0`,
+      (sha256) =>
+        !kept.has(sha256) &&
+        !db.exists`
+          SELECT 1 FROM failures WHERE instr(operation, ${sha256}) > 0
+            UNION ALL SELECT 1 FROM departures WHERE instr(whole, ${sha256}) > 0`,
     );
     await client.query('DELETE FROM labfeed.complete WHERE sha256 = ANY($1)', [free]);
     await client.query('DELETE FROM labfeed.contents WHERE sha256 = ANY($1)', [free]);

@@ -180,23 +180,26 @@ const withPaths = (row: Row, change: (path: string) => string): Row =>
   );
 
 /**
- * Within a commit. A member leaves: its runs that are not done leave with it, so that the fleet can neither send them nor
- * decide about them. One that another member has, too, stays. False while one of them is being sent.
+ * Within a commit. A member leaves: its runs that are not done, or whose files are not attached yet, leave with it, so that
+ * the fleet can neither send them nor decide about them. One that another member has, too, stays. False while one of them is
+ * being sent.
  */
 export function takeLeave({ member, name }: Sent, { store }: LeadingJournal): boolean {
-  const { db, claimed } = store;
+  const { db, claimed, attaching } = store;
   const open = db.values<number>`
-    SELECT id FROM runs WHERE (step <> 'done' OR parked IS NOT NULL) AND id IN (${ofMember(member, name)})
+    SELECT id FROM runs WHERE (step <> 'done' OR parked IS NOT NULL OR EXISTS (SELECT 1 FROM attachments WHERE run = runs.id
+        AND upload IS NULL AND refused = 0)) AND id IN (${ofMember(member, name)})
       AND NOT EXISTS (SELECT 1 FROM origins WHERE filed = runs.id AND member <> ${member})`;
+  const isSent = (id: number) => claimed.has(id) || attaching.has(id);
   const leaving = open
-    .filter((id) => !claimed.has(id))
+    .filter((id) => !isSent(id))
     .map((id) => ({ id, own: ownOf(db, member, id), whole: readOwn(db, member, id) }));
   for (const { id, own, whole } of leaving) {
     db.run`INSERT OR REPLACE INTO departures (member, run, whole) VALUES (${member}, ${own}, ${JSON.stringify(whole)})`;
     db.run`DELETE FROM runs WHERE id = ${id}`;
     db.run`DELETE FROM origins WHERE filed = ${id}`;
   }
-  return !open.some((id) => claimed.has(id));
+  return !open.some(isSent);
 }
 
 /** The runs of a member: its own, and those that people had filed again from its files. */
@@ -228,13 +231,21 @@ export function* readDepartures(copy: Connection, member: number, name: string):
   for (const id of filed) {
     const whole = readOwn(copy, member, id);
     const isShared = whole?.run['step'] !== 'done' || whole.run['parked'] !== null;
-    if (whole) yield { ...fromFleet(whole, member, name), isShared };
+    if (whole) yield { ...fromFleet(attachedByFleet(whole), member, name), isShared };
   }
   for (const whole of copy.values<string>`SELECT whole FROM departures WHERE member = ${member} ORDER BY run`)
     yield { ...fromFleet(JSON.parse(whole) as WholeRun, member, name), isShared: false };
 }
 
 export type Departed = WholeRun & { readonly isShared: boolean };
+
+/** The files of a run that stays with the fleet are not attached again. */
+function attachedByFleet(whole: WholeRun): WholeRun {
+  const attachments = whole.rows['attachments']?.map((row) =>
+    row['upload'] === null && row['refused'] === 0 ? { ...row, upload: 0, due_at: null } : row,
+  );
+  return attachments ? { ...whole, rows: { ...whole.rows, attachments } } : whole;
+}
 
 function fromFleet(whole: WholeRun, member: number, name: string): WholeRun {
   const own = (path: string): string => (path.startsWith(`${name}:`) ? path.slice(name.length + 1) : path);

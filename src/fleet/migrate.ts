@@ -269,14 +269,10 @@ function takeOne(db: Connection, own: number, { run, rows, ...whole }: Departed,
   const before = db.row<{ sha256: string; reference: string }>`SELECT sha256, reference FROM runs WHERE id = ${own}`;
   // A file that was not read has another stand-in for its fingerprint in each journal.
   const unreadFile = before?.sha256.startsWith(STAND_IN) && String(run['sha256']).startsWith(STAND_IN) ? before : {};
-  const isDone = run['step'] === 'done' && run['parked'] === null;
-  const attachments = (rows['attachments'] ?? []).map((row) =>
-    isDone && row['upload'] === null && row['refused'] === 0 ? { ...row, upload: 0, due_at: null } : row,
-  );
   const drafts = (rows['drafts'] ?? []).map((row) =>
     run['step'] === 'pending' ? { ...row, body: withJournalId(String(row['body']), id) } : row,
   );
   // The history of the fleet has everything that happened.
   db.run`DELETE FROM history WHERE run = ${own}`;
-  putWholeRun(db, own, { ...whole, run: { ...run, ...unreadFile }, rows: { ...rows, attachments, drafts } });
+  putWholeRun(db, own, { ...whole, run: { ...run, ...unreadFile }, rows: { ...rows, drafts } });
 }

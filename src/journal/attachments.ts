@@ -15,9 +15,7 @@ import { amendDone, chooseVariant, type Filed } from './drafts.js';
 import type { Store } from './store.js';
 
 /** The attachments of the outbox half. A row is due once its run is done: a trigger sees to that. */
-export function createUploads({ db, commit, check, now }: Store): Uploads {
-  // One process has the journal, so its claims need not outlive it.
-  const claimed = new Set<number>();
+export function createUploads({ db, commit, check, now, attaching: claimed }: Store): Uploads {
   return {
     async claim(at, limit, scope) {
       check();

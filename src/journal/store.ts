@@ -82,6 +82,8 @@ export function createStore(database: Database, now: () => number, options: Stor
     now,
     /** Runs that are being delivered. One process has the journal, so its claims need not outlive it. */
     claimed: new Set<number>(),
+    /** Runs whose files are being attached. */
+    attaching: new Set<number>(),
     /** Stores a change: the promise resolves when the database has it. A power failure may still undo it. */
     apply: <T>(change: () => T): Promise<T> => new Promise((resolve, reject) => add(change, resolve, reject)),
     /** Makes a change durable: the promise resolves when it is on disk, together with all changes before it. */

@@ -110,6 +110,11 @@ describe.skipIf(noPostgres)('contents in the database', () => {
     await sweepContents(postgres, leading);
     expect(await size()).toBe(METHOD.length);
     db.run`DELETE FROM failures`;
+    // A machine that leaves may fetch it days later.
+    db.run`INSERT INTO departures VALUES (1, 1, ${JSON.stringify({ sha256: SHA256 })})`;
+    await sweepContents(postgres, leading);
+    expect(await size()).toBe(METHOD.length);
+    db.run`DELETE FROM departures`;
     await sweepContents(postgres, leading);
     expect(await size()).toBe(0);
   });

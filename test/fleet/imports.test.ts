@@ -139,6 +139,28 @@ describe.skipIf(noPostgres)('a machine that joins with runs', () => {
     expect([...readDepartures(fleet.journal.store.db, pc.member, 'pc1')].map(({ own }) => own)).toEqual([1, 2]);
   });
 
+  test('takes along a filed run whose raw file is not attached, but not while it is attached', async () => {
+    const fleet = await newFleet();
+    const pc = await fleet.member('pc1');
+    for (const content of ['a', 'b']) await pc.outbox.add(newRun(content), reading(content));
+    await pc.forward();
+    const { db, commit, attaching } = fleet.journal.store;
+    await commit(() => {
+      db.run`UPDATE runs SET step = 'done', experiment = id`;
+      db.run`INSERT INTO attachments (run, n, name, path, sha256, size, refused, attempts, kind)
+        VALUES (1, 1, 'a', 'pc1:/data/a', 'f', 1, 0, 0, 'raw')`;
+    });
+    attaching.add(1);
+    await pc.own.store.commit(() => pc.own.store.db.run`INSERT INTO forwards (operation) VALUES ('{"kind":"leave"}')`);
+    await pc.forward();
+    expect(fleet.runs()).toHaveLength(2);
+    attaching.delete(1);
+    await pc.forward();
+    expect(fleet.runs()).toMatchObject([{ path: 'pc1:/data/b' }]);
+    const left = [...readDepartures(db, pc.member, 'pc1')].find(({ own }) => own === 1);
+    expect(left?.rows['attachments']).toMatchObject([{ upload: null, path: '/data/a' }]);
+  });
+
   test('that has runs and was not moved is refused', async () => {
     const fleet = await newFleet();
     const own = memoryJournal(systemClock);

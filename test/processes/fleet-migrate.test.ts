@@ -1,10 +1,11 @@
-import { appendFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { CLI, startDaemon, weighing } from '../support/daemon-process.js';
 import { expectFiled, makeFleet } from '../support/fleet-site.js';
 import { type Ended, labfeed, runNode } from '../support/labfeed.js';
 import { noPostgres } from '../support/postgres.js';
+import { sha256 } from '../support/runs.js';
 import { until } from '../support/until.js';
 
 const KILLING = new URL('../support/killed-in-steps.mjs', import.meta.url).href;
@@ -78,6 +79,43 @@ describe.skipIf(noPostgres)('moving to a fleet and back', () => {
     await expectFiled(fleet, 8);
     await home.stop();
   }, 180_000);
+
+  test('raw files that wait for the notebook move with their bytes, there and back', async () => {
+    const fleet = await makeFleet('elabftw');
+    const pc = fleet.member('pc1');
+    const { control } = fleet.notebook;
+    // More than one piece in the database.
+    const large = weighing(1) + '\n'.repeat(1_500_000);
+    const isUpload = ({ method, path }: { method: string; path: string }) =>
+      method === 'POST' && path.endsWith('/uploads');
+    const attached = () => control.experiments().flatMap(({ uploads }) => uploads.map(({ hash }) => hash));
+    /** Files the run, but not its raw file, which is then gone. */
+    async function fileWithout(daemon: ReturnType<typeof startDaemon>, name: string, content: string) {
+      control.decide = (request) => (isUpload(request) ? { answer: 429 } : 'pass');
+      const path = join(pc.folder, 'data', 'balance', name);
+      writeFileSync(path, content);
+      // An upload whose outcome is unknown would be waited for.
+      await daemon.logged('upload postponed');
+      await daemon.kill();
+      rmSync(path);
+      control.decide = () => 'pass';
+    }
+    await fileWithout(startDaemon(pc.alone), 'large.csv', large);
+    const into = await labfeed(['migrate', '--to', fleet.url, '--config', pc.config], pc.folder);
+    expect(into).toMatchObject({ status: 0 });
+    expect(readdirSync(`${pc.journal}.spool`)).toEqual([]);
+    const first = pc.start();
+    await until('the fleet has attached it', () => attached().length === 1, 90_000);
+    expect(attached()).toEqual([sha256(large)]);
+    const second = weighing(2) + '\n'.repeat(1_200_000);
+    await fileWithout(first, 'second.csv', second);
+    const back = await labfeed(['migrate', '--to', pc.journal, '--config', pc.config], pc.folder);
+    expect(back).toMatchObject({ status: 0 });
+    const home = startDaemon(pc.alone);
+    await until('the machine has attached it', () => attached().length === 2, 90_000);
+    expect(attached().sort()).toEqual([sha256(large), sha256(second)].sort());
+    await home.stop();
+  }, 300_000);
 
   test('a growing file is continued after its last line, there and back', async () => {
     const fleet = await makeFleet();
