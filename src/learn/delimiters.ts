@@ -27,6 +27,10 @@ export async function splitText(texts: readonly string[], slice: TimeSlice): Pro
     const lines = await splitAll(texts, lineFormat(delimiter, '"'), chosen.from);
     return { delimiter, lines, layout: await findLayout(lines, slice, characterOf(delimiter)) };
   };
+  if (areFacts(texts)) {
+    const { lines } = await trySplit(usual);
+    return { delimiter: usual, lines, layout: await findLayout([], slice) };
+  }
   // Blanks hide the empty cells at the start of a line, which show the level of rows within rows.
   const isIndented = isBlanks(usual) && texts.some((text) => text.startsWith('\t'));
   const tabbed = isIndented ? await trySplit('tab') : undefined;
@@ -49,6 +53,28 @@ export async function splitText(texts: readonly string[], slice: TimeSlice): Pro
     if (delimiter !== best.delimiter) best = await addSections(best, delimiter, slice);
   return separateByPosition(best, slice);
 }
+
+/** `rxGain   = 31` */
+const NAME_AND_SIGN = /^[^\p{L}:=]{0,20}\p{L}[^:=\t,;|]{0,60}([:=])(?![\\/]|\d\d:)/u;
+
+/** What follows the name of a row, not of a fact: `S1: 0.12 0.34`. */
+const SEVERAL = /^\s*[-+\d.,eE]+(?:[\s;|]+[-+\d.,eE]+)+\s*$|[\t;|].*[\t;|]|,\S+,/;
+
+/** Whether nearly all lines are another name, the same sign and one value. Values that look alike are no column then. */
+function areFacts(texts: readonly string[]): boolean {
+  const filled = texts.filter((text) => text.trim() !== '');
+  if (filled.length < MIN_FACTS || filled.length > MAX_FACTS) return false;
+  return [':', '='].some((sign) => {
+    const found = filled.flatMap((text) => {
+      const [start, own] = NAME_AND_SIGN.exec(text) ?? [];
+      return start !== undefined && own === sign && !SEVERAL.test(text.slice(start.length)) ? [start.trim()] : [];
+    });
+    return new Set(found).size >= filled.length * 0.9;
+  });
+}
+
+/** Fewer lines can be anything; more are data. */
+const [MIN_FACTS, MAX_FACTS] = [5, 5000];
 
 /**
  * In lines split at blanks, an empty cell leaves no trace and the cells after it are shifted. Such a table is split at

@@ -43,6 +43,38 @@ describe('a list of facts', () => {
     expect(meta(await read(text + TABLE))).toMatchObject(facts);
   });
 
+  test.each([
+    [
+      'padded names',
+      '90Pulse1H   = -16\nCustom      = ""\nProtocol    = "1D +"\nSample      = "S 17 M"\nGain        = 31\nMode        = "a:b"\n',
+      { '90Pulse1H': -16, Custom: null, Protocol: '1D +', Sample: 'S 17 M', Gain: 31, Mode: 'a:b' },
+    ],
+    [
+      'values that commas would split',
+      'Range: 1,2\nGain: 3,4\nOffset: 5,6\nLimit: 7,8\nStep: 9,1\n',
+      { Range: '1,2', Gain: '3,4', Offset: '5,6', Limit: '7,8', Step: '9,1' },
+    ],
+  ])('can be a whole file: %s', async (_, text, facts) => {
+    const record = await read(text);
+    expect(meta(record)).toEqual(facts);
+    expect(record.tables).toEqual([]);
+  });
+
+  test('is not a table with a sign after the name of each row', async () => {
+    const rows = Array.from({ length: 12 }, (_, n) => `S${n}:\t${n}.5\t${n}.25\n`).join('');
+    const { tables } = await read(`Name\tx\ty\n${rows}`);
+    expect(tables.map(({ count }) => count)).toEqual([12]);
+  });
+
+  test('needs several lines of words and a number', async () => {
+    const title = 'Example GmbH\nSpectra 950\nSerial: 17\nLamp: D2\n';
+    const facts = meta(await read(title + TABLE));
+    expect(facts).not.toHaveProperty('Spectra');
+    expect(facts).toMatchObject({ A2: 'Spectra 950', Serial: 17 });
+    const list = 'Example GmbH\n\nSerial 4711\nRun 12\nVersion 2.5\n';
+    expect(meta(await read(list + TABLE))).toMatchObject({ Serial: 4711, Run: 12, Version: 2.5 });
+  });
+
   test('can have a line with several of them, and values with commas', async () => {
     const text = 'Name: A, B and C\nOptions: fast, cold\nWavelengths: 450, Speed: Normal, Delay: 100 ms\n';
     const facts = { Name: 'A, B and C', Options: 'fast, cold', Wavelengths: 450, Speed: 'Normal', Delay: 100 };
