@@ -1,17 +1,15 @@
 import { regexSource } from '../config/grammar.js';
-import type { Finder, ParseMapping } from '../config/vocabulary.js';
+import type { Finder } from '../config/vocabulary.js';
 import { compileSplit, lineFormat, splitLine } from '../parse/cells.js';
 import { cleanName } from '../parse/extract/columns.js';
 import { createPairReader } from '../parse/extract/facts.js';
 import { isBlank, isRule, type Line } from '../parse/lines.js';
 import { dateCandidates } from '../parse/values/date-candidates.js';
-import { bareUnit, isUnit } from '../parse/values/unit.js';
 import { escapeRegex } from '../text.js';
 import { kindOf } from './kinds.js';
+import { describePieces, type FinderMapping, isRunningText, pairsBeside } from './pieces.js';
 
 /** How the facts outside tables are found: pairs of name and value, and lines that say something without a name. */
-
-export type FinderMapping = Exclude<NonNullable<ParseMapping['meta']>, readonly unknown[]>;
 
 /** Longer lines are data. Splitting them in many ways would take too long. */
 const MAX_LINE = 20_000;
@@ -38,6 +36,8 @@ interface Reading {
   readonly empty: number;
   /** How many pairs are none, because the line was split in the wrong place. */
   readonly junk: number;
+  /** The names among those. */
+  readonly unclear: readonly string[];
   /** Whether cells of the line are no pair. They are lost, or cut off from the value before them. */
   readonly hasLost: boolean;
 }
@@ -59,7 +59,13 @@ export function findPairs(lines: readonly Line[], delimiter: string | undefined)
   const read = new Set<Line>();
   const chosen: Measured[] = [];
   while (chosen.length < MAX_FINDERS) {
-    const scored = candidates.map((candidate) => ({ candidate, score: scoreOf(candidate, seen, read) }));
+    const scored = candidates.map((candidate) => {
+      const isInBlock = ({ good, unclear }: Reading) =>
+        [...good, ...unclear].some((name) => candidate.blocks.has(name));
+      const outside = seen.filter((line) => !isInBlock(candidate.readings.get(line) ?? NO_PAIRS));
+      const score = Math.max(scoreOf(candidate, seen, read), scoreOf(candidate, outside, read));
+      return { candidate, score };
+    });
     const best = scored.reduce((a, b) => (b.score > a.score ? b : a));
     if (best.score <= 0) break;
     chosen.push(best.candidate);
@@ -82,18 +88,21 @@ export function findPairs(lines: readonly Line[], delimiter: string | undefined)
 const [MIN_BLOCKS, MAX_BLOCK_NAMES] = [3, 30];
 
 /** Names that repeat are those of blocks that describe columns or steps. As facts, they would only be numbered. */
-function withoutBlocks(
-  { finder, signs, readLine }: Measured,
-  lines: readonly Line[],
-  delimiter?: string,
-): FinderMapping {
-  const { separator } = finder;
+function blockNames({ finder: { separator }, signs }: Candidate, readings: Iterable<Reading>, delimiter?: string) {
   const isOnePair = signs.length > 0 && signs.every((sign) => /^[:=]$/.test(sign)) && separator !== delimiter;
-  if (!isOnePair || typeof separator !== 'string') return finder;
+  if (!isOnePair || typeof separator !== 'string') return new Set<string>();
   const times = new Map<string, number>();
-  for (const line of lines) for (const name of readLine(line).good) times.set(name, (times.get(name) ?? 0) + 1);
-  const names = [...times].filter(([, count]) => count >= MIN_BLOCKS).map(([name]) => escapeRegex(name));
-  if (names.length === 0 || names.length > MAX_BLOCK_NAMES) return finder;
+  for (const { good, unclear } of readings)
+    for (const name of [...good, ...unclear]) times.set(name, (times.get(name) ?? 0) + 1);
+  const names = [...times].filter(([, count]) => count >= MIN_BLOCKS).map(([name]) => name);
+  return new Set(names.length > MAX_BLOCK_NAMES ? [] : names);
+}
+
+function withoutBlocks(candidate: Measured, lines: readonly Line[], delimiter?: string): FinderMapping {
+  const { finder, readLine } = candidate;
+  const names = [...blockNames(candidate, lines.map(readLine), delimiter)].map(escapeRegex);
+  if (names.length === 0) return finder;
+  const separator = String(finder.separator);
   const pattern = regexSource(separator) ?? separator;
   return { ...finder, separator: `/${pattern}(?<!^\\W*(?:${names.join('|')})(?![\\w ]*\\w).*)/` };
 }
@@ -124,10 +133,12 @@ function measureCandidate(candidate: Candidate, lines: readonly Line[], delimite
       crowded: count('crowded'),
       empty: count('empty'),
       junk: count('junk'),
+      unclear: judged.filter(({ name, is }) => is === 'junk' && isName(name)).map(({ name }) => name),
       hasLost: hasLostCells(split, found, finder),
     };
   };
-  return { ...candidate, readLine, readings: new Map(lines.map((line) => [line, readLine(line)])) };
+  const readings = new Map(lines.map((line) => [line, readLine(line)]));
+  return { ...candidate, readLine, readings, blocks: blockNames(candidate, readings.values(), delimiter) };
 }
 
 /** A line of many cells is a row or a header, not a name and a value. */
@@ -270,7 +281,7 @@ function scoreOf(
   return !hasSeveral || names.size < minHits || names.size * 8 <= times ? 0 : names.size - penalty;
 }
 
-const NO_PAIRS: Reading = { good: [], crowded: 0, empty: 0, junk: 0, hasLost: false };
+const NO_PAIRS: Reading = { good: [], crowded: 0, empty: 0, junk: 0, unclear: [], hasLost: false };
 
 const holdsPairs = ({ good, empty }: Reading): boolean => good.length > 0 || empty > 0;
 
@@ -438,60 +449,3 @@ function findSingleLines(
   }
   return found.slice(0, MAX_SINGLE_LINES);
 }
-
-const MAX_CELLS = 20;
-
-/** Name, value, name, value: `Batch;B-12;Operator;Ada`. Also after a word: `Constants;Time;4;Oxygen;21`. */
-function pairsBeside({ cells }: Line): FinderMapping | undefined {
-  const end = cells.findLastIndex((cell) => cell !== '') + 1;
-  const filled = cells.slice(0, end);
-  if (end < 4 || end > MAX_CELLS || filled.includes('')) return undefined;
-  const start = end % 2;
-  const names = filled.filter((_, n) => n >= start && (n - start) % 2 === 0);
-  const values = filled.filter((_, n) => n >= start && (n - start) % 2 === 1);
-  const areNames = names.every((name) => /^\p{L}[\p{L} _.:/-]*$/u.test(name)) && new Set(names).size === names.length;
-  const hasDigit = (value: string) => /\d/.test(value);
-  const areLong = names.every((name) => /\p{L}{3}/u.test(name));
-  // Other words are a list of values. After a word, one of them would be a name without a value.
-  const areValues = values.every(hasDigit) || (areLong && values.some(hasDigit) && !values.every(isUnitLike));
-  if (!areNames || !areValues || (start === 1 && values.length < 2)) return undefined;
-  // A unit belongs to the value before it, so it is no name. A capital letter can be an element.
-  const isName = (name: string, n: number) => n === 0 || !isUnit(name) || /^[A-Z]$/.test(name);
-  if (start === 0 && names.every(isName)) return { separator: 'cell' };
-  const prefix = start === 0 ? '' : cleanName(filled[0] ?? '');
-  const places = names.flatMap((name, n) =>
-    isName(name, n) ? [[`${prefix} ${cleanName(name)}`.trim(), start + 2 * n + 2] as const] : [],
-  );
-  return { cells: Object.fromEntries(places) };
-}
-
-/** Which cell holds the value, if a type precedes it or a unit follows it. Cells are not joined unless they are text. */
-function describePieces(lines: readonly Line[]): Pick<FinderMapping, 'value' | 'unit'> {
-  const filled = (line: Line) => line.cells.filter((cell) => cell !== '').length;
-  const long = lines.filter((line) => filled(line) >= 3 && !isRunningText(line));
-  if (long.length === 0) return {};
-  const units = long.filter(({ cells }) => isUnit(bareUnit(cells[2]) ?? '')).length;
-  const areUnits = long.every((line) => filled(line) === 3 && isUnitLike(line.cells[2] ?? ''));
-  if (areUnits && units * 2 > long.length) return { value: 2, unit: 3 };
-  const type = [1, 2, 3].find((n) => long.every(({ cells }) => TYPE.test(cells[n] ?? '')));
-  if (type !== undefined) return { value: type + 2 };
-  // A table stands beside the facts.
-  if (long.every(({ cells }) => cells[2] === '')) return { value: 2 };
-  const types = new Set(long.map(({ cells }) => cells[1]));
-  const areTypes = [...types].every((type) => /^[A-Z]\w*$/.test(type ?? ''));
-  const isMost = long.length > 1 && long.length * 3 >= lines.length;
-  return areTypes && isMost && types.size * 2 <= long.length ? { value: 3 } : { value: 'each' };
-}
-
-/** The type of a value, which stands before it. */
-const TYPE = /^(?:u?int(?:eger)?\d*|double|float\d*|real|long|bool(?:ean)?|str(?:ing)?|text|datetime|date)$/i;
-
-/** A text with commas: a blank follows each of them. */
-const isRunningText = ({ text, cells: [, ...values] }: Line): boolean => {
-  const commas = count(text, /,/g);
-  return commas > 1 && count(text, /, /g) >= commas - 1 && values.some((value) => /\p{L}{2}/u.test(value));
-};
-
-/** A known unit, or a ratio of two symbols such as `µm/pt`. */
-const isUnitLike = (text: string): boolean =>
-  isUnit(bareUnit(text) ?? '') || (/^[^\s\d/]{1,6}\/[^\s\d/]{1,6}$/.test(text) && !/^n\/a$/i.test(text));

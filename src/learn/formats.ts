@@ -13,9 +13,9 @@ import type { OpenFile, Sheet } from '../parse/source.js';
 import { plural } from '../text.js';
 import { findDates, isDate, settleDates } from './dates.js';
 import { mapTables, type TableMapping } from './describe.js';
-import type { FinderMapping } from './facts.js';
 import { findAnyDate } from './line-dates.js';
 import { type MeasureContext, type Measured, measureLines, measureText } from './measure.js';
+import type { FinderMapping } from './pieces.js';
 import { describeRecords, isSentAt } from './records.js';
 
 /** Measures a file: which mapping reads it, and what the file leaves open. Throws a FileError if that is unclear. */

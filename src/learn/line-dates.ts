@@ -2,7 +2,7 @@ import { isBlank, type Line } from '../parse/lines.js';
 import { dateCandidates } from '../parse/values/date-candidates.js';
 import { escapeRegex } from '../text.js';
 import { type DatePlaces, type DateRole, isUnsetText, NUMBER_NAME, RANK } from './date-roles.js';
-import type { FinderMapping } from './facts.js';
+import type { FinderMapping } from './pieces.js';
 
 /** Dates that are neither facts nor columns: within lines, and in the name of the file. */
 

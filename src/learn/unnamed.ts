@@ -3,7 +3,7 @@ import { isBlank, type Line } from '../parse/lines.js';
 import { dateCandidates } from '../parse/values/date-candidates.js';
 import { escapeRegex } from '../text.js';
 import { type AnchoredFile, anchorOf, lineAbove } from './anchors.js';
-import type { FinderMapping } from './facts.js';
+import type { FinderMapping } from './pieces.js';
 
 /** Facts in lines that are no pair of name and value: `Serial 4711`, a list of cells after a word, a heading. */
 

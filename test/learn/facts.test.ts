@@ -103,6 +103,17 @@ describe('a list of facts', () => {
   });
 });
 
+test('facts above blocks are read even if the values of the blocks are unclear', async () => {
+  const block = (n: number) =>
+    `BEGIN IONS\nTITLE=S.${n} File:"S.raw", NativeID:"type=0 scan=${n}"\nMASS=5${n}.5 105\nCHARGE=2+\n1.5 3\n2.5 4\n3.5 ${n}\nEND IONS\n`;
+  const blocks = [1, 2, 3, 4, 5, 6, 7, 8, 9].map(block).join('\n');
+  expect(meta(await read(`INSTRUMENT=ESI-TRAP\nITOL=0.6\nCLE=Trypsin\n\n${blocks}`))).toEqual({
+    INSTRUMENT: 'ESI-TRAP',
+    ITOL: 0.6,
+    CLE: 'Trypsin',
+  });
+});
+
 describe('no fact is', () => {
   test('a part of a time, a path, an address or a date', async () => {
     const lines = [
