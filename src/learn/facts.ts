@@ -212,7 +212,7 @@ const hasGap = (text: string, delimiter = 'tab'): boolean => {
 const isName = (name: string): boolean =>
   name.length <= 60 &&
   /\p{L}/u.test(name) &&
-  !/[:=]\s*[^\s:=]|[\t"|<>]|\.\.$/.test(name.replace(/ = [-\d.]+$/, '')) &&
+  !/[:=]\s*[^\s:=]|[\t"|<>]|(?:\.\.|,)$/.test(name.replace(/ = [-\d.]+$/, '')) &&
   !/^[\d.,;-]+\s|^(?:\S\s){2,}\S$|^(?:\S+\s+){8}\S/.test(name) &&
   (hasPairedBrackets(name) || hasPairedBrackets(name.replace(/^\[/, '')));
 

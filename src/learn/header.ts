@@ -36,7 +36,10 @@ export interface Header {
 export function findHeader(lines: readonly Line[], body: Body, top: number): Header {
   if (!body.kinds.some(isMeasure)) {
     // In a table of words, only the first line can be the header.
-    const names = lines.slice(body.from, body.from + 1);
+    const [first, ...rows] = lines.slice(body.from, body.to);
+    const isLog = startsWithTime(first) && rows.filter(startsWithTime).length * 2 > rows.length;
+    if (isLog) return { from: body.from, rows: 0, units: 'inHeader', names: [], skip: [], properties: [] };
+    const names = first ? [first] : [];
     return { from: body.from, rows: 1, units: 'inHeader', names, skip: [], properties: [] };
   }
   const described = findPropertyHeader(lines, body, top);
@@ -61,6 +64,10 @@ export function findHeader(lines: readonly Line[], body: Body, top: number): Hea
     properties: [],
   };
 }
+
+/** A line of a log, which is no header: `2021-10-26 09:14:07> Start; done`. */
+const startsWithTime = (line: Line | undefined): boolean =>
+  /^\W*(?:\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}[ T]+)?\d{1,2}:\d\d:\d\d/.test(line?.text ?? '');
 
 /**
  * Indexes of the lines with names of groups above names that repeat, nearest first: `Area,,,RT,,` above

@@ -250,7 +250,8 @@ function isTable(lines: readonly Line[], body: Body, header: Header, region: Ran
   if (rows < 3 && !areClearRows(lines, body, header, region)) return false;
   if (columns < 2) return columns === 1 && hasNumbers && rows >= 10;
   if (header.rows === 0) {
-    if (body.kinds[0] !== 'text') return rows >= 3;
+    // Without numbers, the lines of a log.
+    if (body.kinds[0] !== 'text' || !hasNumbers) return rows >= 3;
     // Lines that each start with another name are facts; lines that start with the same few words are records.
     return columns >= 3 && rows >= 3 && repetition(lines, body) >= 0.5;
   }

@@ -115,6 +115,12 @@ test('facts above blocks are read even if the values of the blocks are unclear',
 });
 
 describe('no fact is', () => {
+  test('a unit, with the cells before it as its name', async () => {
+    const rows = [1, 2, 3, 4, 5, 6, 7, 8, 9].map((n) => `DATE,2019/10/30\nTIME,09:0${n}:30\nST,+0081${n}.34,  g\n`);
+    const facts = meta(await read(`A & D\nMODEL,GX-4000\nID,LAB-0123\n${rows.join('')}`));
+    expect(Object.keys(facts).filter((name) => name.includes(','))).toEqual([]);
+  });
+
   test('a part of a time, a path, an address or a date', async () => {
     const lines = [
       'Sample\tS 17',

@@ -375,3 +375,14 @@ describe('lines with tabs and the same number of cells', () => {
     expect(mapping?.delimiter ?? 'tab').toBe('tab');
   });
 });
+
+test('the first line of a log is no header', async () => {
+  const line = (n: number) =>
+    `2021-10-26 09:14:0${n}> SYSTEM : Step ${n} - start; ${n % 2 ? `Method file ${n}.hsl` : ''}`;
+  const record = await read([1, 2, 3, 4, 5, 6].map(line).join('\n'));
+  expect(columns(record)).toEqual(['column 1', 'column 2']);
+  expect(rows(record)[0]).toEqual({
+    'column 1': '2021-10-26 09:14:01> SYSTEM : Step 1 - start',
+    'column 2': 'Method file 1.hsl',
+  });
+});
