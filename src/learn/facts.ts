@@ -14,8 +14,7 @@ import { describePieces, type FinderMapping, isRunningText, pairsBeside } from '
 /** Longer lines are data. Splitting them in many ways would take too long. */
 const MAX_LINE = 20_000;
 /** More lines would not show other ways to write pairs. */
-const MAX_SEEN = 400;
-const MAX_FINDERS = 3;
+const [MAX_SEEN, MAX_FINDERS] = [400, 3];
 
 /** A way to read pairs, and the evidence that it needs. */
 interface Candidate {
@@ -182,10 +181,15 @@ function judge(
   if (finder.separator === 'cell' && !hasSign && !isMarked(written, text, line, finder.delimiter === undefined))
     return 'junk';
   if (sign === undefined && finder.separator === delimiter && hasGap(text, delimiter)) return 'junk';
-  if (areJoined(name, text, line, finder, delimiter)) return 'junk';
+  if (areJoined(name, text, line, finder, delimiter) || isRowOfWords(name, text, line)) return 'junk';
   if (GLUED.test(text) || JOINED.test(text) || (BESIDE.test(text) && !WITH_UNIT.test(text))) return 'junk';
   return ANOTHER_PAIR.test(text) ? 'crowded' : 'good';
 }
+
+/** Names of axes or columns, or a number and its unit: `O1 piezo  pitch  slit`, `T 100  (ms)`. */
+const isRowOfWords = (name: string, text: string, { text: all }: Line): boolean =>
+  all.includes(`${name}  `) &&
+  (/ [\d.]+$/.test(name) ? /^[([].*[)\]]$/ : /^\p{L}\S*(?: {2,}\p{L}\S*){2,}$/u).test(text);
 
 /** Several cells that were joined to one value: neither a list of values nor a text with commas. */
 function areJoined(

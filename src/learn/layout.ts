@@ -263,8 +263,24 @@ function isTable(lines: readonly Line[], body: Body, header: Header, region: Ran
     return true;
   // Headers have units in brackets, facts do not.
   if (/[([][^)\]]+[)\]]$/.test(lines[header.from]?.cells.at(-1)?.trim() ?? '')) return true;
+  if (!hasNumbers && areFactsAbove(lines, body, region)) return false;
   const filled = lines.slice(region.from, region.to).filter((line) => !isBlank(line)).length;
   return rows >= 3 && lines.slice(region.from, header.from).every(isBlank) && rows * 5 > filled * 3;
+}
+
+/** Names and values of several kinds above another table: `Block,96 wells`, `File,C:\\run.eds`. */
+function areFactsAbove(lines: readonly Line[], body: Body, region: Range): boolean {
+  const all = lines.slice(body.from, body.to).filter((line) => !isBlank(line));
+  const names = all.map(({ cells }) => cells[0] ?? '');
+  const isName = (name: string) => /^\p{L}[^\d]*$/u.test(name);
+  const [first = '', ...values] = all.map(({ cells }) => cells[1] ?? '');
+  const isValue = (text: string) => /^[A-Za-z]:\\|\d{4}-\d\d-\d\d|\d:\d\d/.test(text);
+  return (
+    lines.slice(region.to).some((line) => filledCells(line).length > 2) &&
+    names.every(isName) &&
+    new Set(names).size === names.length &&
+    (/\d/.test(first) || values.some(isValue))
+  );
 }
 
 const DATE_NAME = /^(?:date|time|timestamp|datum|zeit|uhrzeit|heure|fecha|hora)(?:[ _/&]*(?:date|time|zeit))?$/i;

@@ -66,6 +66,27 @@ describe('a list of facts', () => {
     expect(tables.map(({ count }) => count)).toEqual([12]);
   });
 
+  test.each([
+    [
+      'a value in its first line',
+      'Block,96fast\nDye,GREEN\nModel,plus\nReference,ROX\n',
+      { Block: '96fast', Dye: 'GREEN' },
+    ],
+    ['a path', 'Block,fast\nFile,D:\\run.eds\nModel,plus\nReference,ROX\n', { Block: 'fast', Reference: 'ROX' }],
+  ])('can be words only, above a table: %s', async (_, text, facts) => {
+    const record = await read(text + TABLE);
+    expect(meta(record)).toMatchObject(facts);
+    expect(record.tables.map(({ count }) => count)).toEqual([3]);
+  });
+
+  test('has no names of axes and no units as values', async () => {
+    const axes = '#O0   slit  gap  mono\n#O1 piezo  pitch  shutter  slide\n\n#S 1  scan mono 14 13 183\n#T 100  (ms)\n';
+    const rows = Array.from({ length: 9 }, (_, n) => ` ${n} 17${n} 1${n}\n`).join('');
+    const facts = meta(await read(`#F a.dat\n#C run  User = Ada\n${axes}#P0  16.5 10.9 14.8\n#N 3\n${rows}`));
+    expect(facts).not.toHaveProperty('T 100');
+    expect(facts).not.toHaveProperty('O1 piezo');
+  });
+
   test('needs several lines of words and a number', async () => {
     const title = 'Example GmbH\nSpectra 950\nSerial: 17\nLamp: D2\n';
     const facts = meta(await read(title + TABLE));
