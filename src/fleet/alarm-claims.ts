@@ -24,8 +24,9 @@ const keyOf = (kind: string, instrument: string, text: string): string =>
 
 /**
  * Whether this member is the one that notifies people. Members that raise an alarm with the same text, apart from numbers of
- * files and runs, see the same trouble, such as a share that is gone: the first one reports it, and the last one for which it is over reports that. The answer
- * for a notice stays the same, however often it is asked: a notice can go to several places, and be repeated.
+ * files and runs, see the same trouble, such as a share that is gone: the first one reports it, and the last one for which
+ * it is over reports that. The answer for a notice stays the same, however often it is asked: a notice can go to several
+ * places, and be repeated.
  */
 export const isReporter = (postgres: Postgres, member: number, notice: Notice): Promise<boolean> =>
   postgres.transaction(async (client) => {

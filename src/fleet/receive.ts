@@ -269,7 +269,7 @@ interface Shared {
 
 /**
  * Several members can follow the same file on a share. Each reads it at times of its own, so their batches end at different
- * lines. Lines that the fleet has are known; a batch that continues them is appended, whoever sends it. One that begins with
+ * lines. Lines that the fleet has are known; a batch that continues them is appended, from any member. One that begins with
  * lines that the fleet has cannot be divided: another member hands over the rest of them.
  */
 function share(db: Connection, batch: NewBatch, { name }: Sent, isOver: boolean): Shared {

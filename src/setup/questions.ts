@@ -47,9 +47,15 @@ export function askPerson({ input, output }: Terminal): Answers {
   // Without a history: the arrow keys must not show a key again.
   const lines = createInterface({ input, output: echo, terminal: input.isTTY ?? false, historySize: 0 });
   const reader = lines[Symbol.asyncIterator]();
+  let isClosed = false;
+  lines.once('close', () => {
+    isClosed = true;
+  });
   async function readLine(prompt: string, hide: boolean): Promise<string> {
     lines.setPrompt(prompt);
-    lines.prompt();
+    // Lines that were piped in are still to be read after the end of the input. From Node 24, `prompt` throws then.
+    if (isClosed) output.write(prompt);
+    else lines.prompt();
     isHidden = hide;
     const { value, done } = await reader.next().finally(() => {
       isHidden = false;

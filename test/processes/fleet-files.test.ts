@@ -2,7 +2,7 @@ import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, write
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { weighing } from '../support/daemon-process.js';
-import { makeFleet } from '../support/fleet-site.js';
+import { growingLogger, makeFleet } from '../support/fleet-site.js';
 import { labfeed } from '../support/labfeed.js';
 import { mountShare } from '../support/mount.js';
 import { connectTo, noPostgres } from '../support/postgres.js';
@@ -55,15 +55,7 @@ describe.skipIf(noPostgres)('the files of a watcher', () => {
 
   test('the lines of a growing file are filed once, also if the leader changes', async () => {
     const fleet = await makeFleet();
-    const instruments = `
-  logger:
-    watch: data/logger
-    run: { growing: { per: file, every: 1s } }
-    ready: { quiet: 100ms }
-    poll: 300ms
-    existing: ingest
-    parse: { delimiter: ',', dates: { format: 'yyyy-MM-dd HH:mm:ss' }, table: {} }
-    experiment: { title: "{{ file.stem }}", plot: never }`;
+    const instruments = growingLogger();
     const members = [
       fleet.member('pc1', { role: 'watch', instruments }),
       fleet.member('pc2', { role: 'watch', instruments }),
@@ -104,19 +96,10 @@ describe.skipIf(noPostgres)('the files of a watcher', () => {
     await mountShare(source, at, skip);
     const file = join(source, 'temp.csv');
     writeFileSync(file, 'Time,T (°C)\n2026-03-04 00:00:00,1.5\n');
-    const instruments = (every: string) => `
-  logger:
-    watch: ${at}
-    run: { growing: { per: file, every: ${every} } }
-    ready: { quiet: 100ms }
-    poll: 300ms
-    existing: ingest
-    parse: { delimiter: ',', dates: { format: 'yyyy-MM-dd HH:mm:ss' }, table: {} }
-    experiment: { title: "{{ file.stem }}", plot: never }`;
     const daemons = [
       fleet.member('s1', { role: 'deliver' }).start(),
-      fleet.member('pc1', { role: 'watch', instruments: instruments('1s') }).start(),
-      fleet.member('pc2', { role: 'watch', instruments: instruments('1700ms') }).start(),
+      fleet.member('pc1', { role: 'watch', instruments: growingLogger(at, '1s') }).start(),
+      fleet.member('pc2', { role: 'watch', instruments: growingLogger(at, '1700ms') }).start(),
     ];
     const texts = () =>
       fleet.notebook.control.experiments().map(({ comments }) => comments.map(({ comment }) => comment).join('\n'));

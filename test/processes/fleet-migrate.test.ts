@@ -2,7 +2,7 @@ import { appendFileSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'n
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { CLI, startDaemon, weighing } from '../support/daemon-process.js';
-import { expectFiled, makeFleet } from '../support/fleet-site.js';
+import { expectFiled, growingLogger, makeFleet } from '../support/fleet-site.js';
 import { type Ended, labfeed, runNode } from '../support/labfeed.js';
 import { noPostgres } from '../support/postgres.js';
 import { sha256 } from '../support/runs.js';
@@ -119,15 +119,7 @@ describe.skipIf(noPostgres)('moving to a fleet and back', () => {
 
   test('a growing file is continued after its last line, there and back', async () => {
     const fleet = await makeFleet();
-    const instruments = `
-  logger:
-    watch: data/logger
-    run: { growing: { per: file, every: 1s } }
-    ready: { quiet: 100ms }
-    poll: 300ms
-    existing: ingest
-    parse: { delimiter: ',', dates: { format: 'yyyy-MM-dd HH:mm:ss' }, table: {} }
-    experiment: { title: "{{ file.stem }}", plot: never }`;
+    const instruments = growingLogger();
     const pc = fleet.member('pc1', { instruments });
     const file = join(pc.folder, 'data', 'logger', 'temp.csv');
     mkdirSync(dirname(file), { recursive: true });

@@ -112,3 +112,14 @@ export async function makeFleet(
     },
   };
 }
+
+/** An instrument that appends lines to one file. */
+export const growingLogger = (watch = 'data/logger', every = '1s'): string => `
+  logger:
+    watch: ${watch}
+    run: { growing: { per: file, every: ${every} } }
+    ready: { quiet: 100ms }
+    poll: 300ms
+    existing: ingest
+    parse: { delimiter: ',', dates: { format: 'yyyy-MM-dd HH:mm:ss' }, table: {} }
+    experiment: { title: "{{ file.stem }}", plot: never }`;
