@@ -83,7 +83,9 @@ interface Outline {
 /** Single values are facts, repeated elements are tables. */
 async function measureTree(format: 'json' | 'xml', tree: Tree, file: MeasureContext): Promise<Measured> {
   const outline: Outline = { facts: {}, factCount: 0, tables: {} };
-  if (tree.root) visit(tree.root, '', outline);
+  const { root } = tree;
+  if (root?.isList && root.children.length > 1) addTable('readings', '', root.children, outline);
+  else if (root) visit(root, '', outline);
   const { facts, tables } = outline;
   return withDates({ format, facts, tables }, file);
 }
@@ -168,7 +170,8 @@ function addTable(name: string, path: string, items: readonly Node[], outline: O
   const isPlain = items.every(({ children }) => children.length === 0);
   const hasValues = isPlain || items.some(({ children }) => children.some((child) => valueAt(child) !== undefined));
   const ownName = unique(/^\d+$/.test(name) ? 'readings' : cleanName(name), outline.tables);
-  if (hasValues) outline.tables[ownName] = isPlain ? { columns: { value: path } } : { rows: path };
+  const where = path || '/';
+  if (hasValues) outline.tables[ownName] = isPlain ? { columns: { value: where } } : { rows: where };
   if (isPlain) return;
   const [first] = items;
   const isDeep = ({ children }: Node) => children.some((child) => child.children.length > 0);

@@ -178,6 +178,14 @@ describe('trees', () => {
     expect(meta(record)).toMatchObject({ id: 7, hkl: '0 0 1' });
   });
 
+  test('a list of records that is the whole file is a table', async () => {
+    const records = Array.from({ length: 50 }, (_, n) => ({ t: n, v: n / 2, s: 'ok' }));
+    const record = await read(JSON.stringify(records));
+    expect(meta(record)).toEqual({});
+    expect(rows(record)).toEqual(records);
+    expect(rows(await read(JSON.stringify([1.5, 2.5, 3.5])))).toEqual([{ value: 1.5 }, { value: 2.5 }, { value: 3.5 }]);
+  });
+
   test('the date of a calibration is not the date of the run', async () => {
     const text = JSON.stringify({
       Instrument: { Calibration: { Date: '2020-01-02T10:00:00' } },
