@@ -143,7 +143,7 @@ function createProcess(
     let times = 0;
     const fire = (): void => {
       times += 1;
-      if (times > pace()) wake();
+      if (times >= pace()) wake();
       else cancel = schedule(ms, fire);
     };
     let cancel = schedule(ms, fire);
