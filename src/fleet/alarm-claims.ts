@@ -14,11 +14,11 @@ interface Claim {
 /** There is one of each in a fleet, whatever run or operation its text names. */
 const OF_FLEET: ReadonlySet<string> = new Set(['auth', 'outage', 'overdue', 'operation']);
 
-/** How many there are can change between the looks of two machines. */
+/** Two machines may count them at different times. */
 const COUNTED =
   /(?<!\S)\d[\d,]* ((?:existing |filed )?(?:file|run))s? (?:is|are|has|have|needs?)(?: a)?(?: names?)?(?!\S)/g;
 
-/** The same for machines that see the same trouble. A halt, which is of no instrument, concerns the whole fleet. */
+/** The same for machines that see the same trouble. A halt belongs to no instrument: it concerns the whole fleet. */
 const keyOf = (kind: string, instrument: string, text: string): string =>
   OF_FLEET.has(kind) || (kind === 'held' && instrument === '') ? kind : `${kind} ${text.replace(COUNTED, '$1')}`;
 

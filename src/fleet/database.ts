@@ -7,7 +7,7 @@ import { explain, LabfeedError, splitHint } from '../errors.js';
 export class Postgres {
   readonly #pool: pg.Pool;
   readonly #options: pg.ClientConfig;
-  /** What limits the calls that are under way. */
+  /** Limit the time of the calls that are under way. */
   readonly #calls = new Set<() => void>();
   #isHurried = false;
   /** Why the last call could not reach the database; undefined once a later one succeeded. */
@@ -131,7 +131,7 @@ export class Postgres {
 
   async close(): Promise<void> {
     const ended = this.#pool.end();
-    // A connection that is still in use then belongs to a call that was given up.
+    // A connection that is still in use belongs to a call that nobody waits for any more.
     await (this.#isHurried ? this.#attempt(() => ended).catch(ignore) : ended);
   }
 }
@@ -151,8 +151,8 @@ const HURRY_MS = 2000;
 const KEEP_ALIVE_MS = 10_000;
 
 /**
- * If the packets of a machine vanish, PostgreSQL would keep its locks for two hours, and nobody could lead meanwhile. A lock
- * is waited for longer than the caller does. No `statement_timeout`: it would end the wait for a synchronous replica, too.
+ * If the packets of a machine vanish, PostgreSQL would keep its locks for two hours, and nobody could lead meanwhile. The
+ * `lock_timeout` is longer than a caller waits. No `statement_timeout`: it would end the wait for a synchronous replica, too.
  */
 const SESSION = `SET idle_in_transaction_session_timeout = '10s'; SET lock_timeout = '${QUERY_MS + 5000}ms';
   SET tcp_keepalives_idle = 30; SET tcp_keepalives_interval = 10; SET tcp_user_timeout = '60s'`;

@@ -268,7 +268,7 @@ interface Shared {
 }
 
 /**
- * Several members can follow the same file on a share. Each reads it at times of its own, so their batches end at different
+ * Several members can follow the same file on a share. Each reads it at other times, so their batches end at different
  * lines. Lines that the fleet has are known; a batch that continues them is appended, from any member. One that begins with
  * lines that the fleet has cannot be divided: another member hands over the rest of them.
  */
@@ -308,7 +308,7 @@ function sharedWith(db: Connection, { generation: own, parts }: NewBatch, name: 
     const filed = db.row<{ generation: number; path: string }>`
       SELECT generation, path FROM growths JOIN runs ON runs.id = run WHERE instrument = ${run.instrument}
         AND sha256 = ${run.file.sha256} AND copy = '' ORDER BY refiling DESC LIMIT 1`;
-    // A machine whose journal was lost is no other.
+    // The same machine, which lost its journal.
     if (!filed || filed.path === '' || filed.path.startsWith(fleetPath(name, ''))) continue;
     for (const generation of [own, filed.generation])
       db.run`INSERT OR IGNORE INTO shared_generations (generation, filed) VALUES (${generation}, ${filed.generation})`;
