@@ -50,7 +50,9 @@ export async function takeLease(
   member: number,
   { clock, log, lost }: { readonly clock: Clock; readonly log: Log; lost(): void },
 ): Promise<Lease | undefined> {
-  let renewedAt = clock.monotonic();
+  /** The monotonic clock stops while a machine sleeps. The other one does not, but somebody may set it back. */
+  const times = () => [clock.monotonic(), clock.now()] as const;
+  let renewedAt = times();
   const taken = await postgres.row<Row>(
     `WITH before AS (SELECT * FROM labfeed.fleet FOR UPDATE)
        UPDATE labfeed.fleet SET epoch = before.epoch + 1, leader = $1, until = clock_timestamp() + $2 * interval '1 ms'
@@ -64,7 +66,7 @@ export async function takeLease(
   let isLost = false;
 
   async function renew(): Promise<void> {
-    const began = clock.monotonic();
+    const began = times();
     const renewed = await postgres.run(
       `UPDATE labfeed.fleet SET until = clock_timestamp() + $2 * interval '1 ms' WHERE epoch = $1`,
       [epoch, LEASE_MS],
@@ -92,7 +94,7 @@ export async function takeLease(
       sender === null
         ? undefined
         : { isSelf: sender === member, notebook: notebook ?? undefined, sessionKey: sessionKey ?? undefined },
-    isHeld: () => !isLost && clock.monotonic() - renewedAt < LEASE_MS - MARGIN_MS,
+    isHeld: () => !isLost && times().every((time, n) => time - (renewedAt[n] ?? 0) < LEASE_MS - MARGIN_MS),
     async recordSender(url, key) {
       const recorded = await postgres.run(
         'UPDATE labfeed.fleet SET sender = $2, notebook = $3, session_key = $4 WHERE epoch = $1',

@@ -8,7 +8,7 @@ import type { UsableConfig } from '../../src/config/load.js';
 import { applyChanges, fromPostgres, readChangeset, toPostgres } from '../../src/fleet/changes.js';
 import { Postgres } from '../../src/fleet/database.js';
 import { joinFleet } from '../../src/fleet/fleet.js';
-import { takeLease } from '../../src/fleet/lease.js';
+import { LEASE_MS, takeLease } from '../../src/fleet/lease.js';
 import { prepareSchema } from '../../src/fleet/upgrade.js';
 import { follow, lead, openWorkingCopy, type WorkingCopy } from '../../src/fleet/working-copy.js';
 import { createJournal, openJournal } from '../../src/journal/journal.js';
@@ -230,6 +230,17 @@ describe.skipIf(noPostgres)('with PostgreSQL', () => {
     const fifth = await takeLease(postgres, 1, { ...options, lost });
     expect(fifth?.predecessor).toBeUndefined();
     await fifth?.release(true);
+  });
+
+  test.each(['monotonic', 'now'] as const)('a lease is over for its holder by any of its clocks (%s)', async (kind) => {
+    const { postgres } = await newFleet();
+    let asleepMs = 0;
+    const clock = { ...systemClock, [kind]: () => systemClock[kind]() + asleepMs };
+    const lease = await takeLease(postgres, 1, { ...options, clock, lost: () => undefined });
+    expect(lease?.isHeld()).toBe(true);
+    asleepMs = LEASE_MS;
+    expect(lease?.isHeld()).toBe(false);
+    await lease?.release(true);
   });
 
   test('a copy that was leading when its process ended is loaded again', async () => {
