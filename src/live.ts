@@ -86,6 +86,8 @@ const instrumentSchema = z.object({
   stuck: filesSchema,
   /** When a file last became a run or was seen for the first time. */
   lastFileAt: maybe(z.number()),
+  /** After how long without a file an alarm is raised. */
+  silenceMs: z.number().optional(),
   /** How often the folder is scanned, and why events are not enough, if so. `everyMs` is null for never. */
   polling: maybe(z.object({ everyMs: z.number().nullable(), because: maybe(z.string()) })),
 });
@@ -121,13 +123,36 @@ const alarmSchema = z.object({
 /** A condition that people are notified about. */
 export type LiveAlarm = Status<typeof alarmSchema>;
 
+/** What a machine of the fleet says about one of its instruments. */
+const folderSchema = z.object({
+  instrument: z.string(),
+  watch: z.string(),
+  /** `stopped`: by a mistake in the configuration or a failed test. */
+  state: z.string(),
+  reason: maybe(z.string().nullable()),
+  lastFileAt: maybe(z.number().nullable()),
+  silenceMs: z.number().nullish(),
+  /** Files that are not in its journal yet, those that cannot be read, and those that wait for more than a day. */
+  waiting: z.number(),
+  unreadable: z.number().nullish(),
+  stuck: z.number().nullish(),
+  /** Files of its backlog that wait for a decision. */
+  asked: z.number().nullish(),
+  /** Its runs that are not filed. An older version does not say. */
+  runs: z.object({ queued: z.number(), quarantined: z.number(), held: z.number() }).nullish(),
+});
+
+export type MemberFolder = Status<typeof folderSchema>;
+
 /** A machine of the fleet. */
 const memberSchema = z.object({
   name: z.string(),
   role: z.string(),
   version: z.string(),
-  /** By the clock of the database. */
+  /** By the clock of this machine. */
   seenAt: z.number(),
+  /** It was not seen for a minute when the list was read: what it says is what it last said. */
+  isAway: z.boolean().default(false),
   /** How far its clock is ahead of the database's. */
   skewMs: z.number(),
   /** Whether it delivers. */
@@ -135,21 +160,10 @@ const memberSchema = z.object({
   /** Operations that the leader has not applied yet, and those that it has set aside. */
   waiting: z.number(),
   failures: z.number(),
-  /** Its instruments, and the files that are not in its journal yet. */
-  folders: z
-    .array(
-      z.object({
-        instrument: z.string(),
-        watch: z.string(),
-        state: z.string(),
-        reason: maybe(z.string().nullable()),
-        lastFileAt: maybe(z.number().nullable()),
-        waiting: z.number(),
-      }),
-    )
+  folders: z.array(folderSchema).default([]),
+  alarms: z
+    .array(z.object({ kind: z.string(), instrument: maybe(z.string().nullable()), text: z.string() }))
     .default([]),
-  /** Its alarms, in words. */
-  alarms: z.array(z.string()).default([]),
 });
 
 export type LiveMember = Status<typeof memberSchema>;
@@ -180,6 +194,8 @@ const liveSchema = z.object({
       delivers: z.boolean().default(true),
       trouble: maybe(z.string()),
       kept: z.number(),
+      /** When the list was read. */
+      listedAt: z.number().optional(),
       members: z.array(memberSchema),
     })
     .optional(),

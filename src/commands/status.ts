@@ -6,6 +6,15 @@ import { describeFollowed } from '../growth.js';
 import type { InstrumentSummary, Overview } from '../journal/reader.js';
 import { describeProblem, type LimiterState, type Live, type LiveMember } from '../live.js';
 import { loginLink, pageUrl, readLoginSecret } from '../login.js';
+import {
+  describeClock,
+  describeFolder,
+  describeOlder,
+  describeQueue,
+  describeSeen,
+  type Place,
+  placesElsewhere,
+} from '../members.js';
 import { RUN_STATES, type RunState } from '../model.js';
 import {
   formatBytes,
@@ -128,31 +137,29 @@ function throughFleet({ fleet }: Live): string | undefined {
   return leader === undefined ? 'no machine of the fleet delivers at present' : `${leader} delivers for the fleet`;
 }
 
-/** A machine that was not seen for a minute, or whose clock is wrong, stands out by what is said about it. */
-function fleetLines({ name, trouble, kept, members }: NonNullable<Live['fleet']>, at: number): string[] {
-  const own =
-    trouble === undefined ? [] : [`${name}: the database is away (${trouble}); ${plural(kept, 'operation')} kept here`];
-  const others = members.map(({ leads, seenAt, skewMs, waiting, failures, folders, alarms, ...member }) => {
-    const facts = [
-      `${member.name}: ${leads ? 'delivers' : member.role}, version ${member.version}`,
-      ...(at - seenAt > 60_000 ? [`last seen ${relativeTime(seenAt, at)}`] : []),
-      ...(Math.abs(skewMs) > 5000 ? [`its clock is ${Math.round(skewMs / 1000)} s ahead`] : []),
-      ...(waiting > 0 ? [`${plural(waiting, 'operation')} waiting`] : []),
-      ...(failures > 0 ? [`${plural(failures, 'operation')} set aside, see labfeed.failures`] : []),
-    ];
-    const own = member.name === name;
-    const more = own ? [] : [...folders.map((one) => folderOf(one, at)), ...alarms.map((text) => `alarm: ${text}`)];
-    return [facts.join(', '), ...more].join('\n');
-  });
-  return [...own, ...others];
+function fleetLines({ name, trouble, kept, listedAt = 0, members }: NonNullable<Live['fleet']>, at: number): string[] {
+  if (trouble === undefined) return members.map((member) => memberLines(member, at));
+  const known = members.length === 0 ? '' : `; the machines below are those of ${formatTime(listedAt)}`;
+  return [
+    `${name}: the database is away (${trouble}); ${plural(kept, 'operation')} kept here${known}`,
+    ...members.map((member) => memberLines(member, at)),
+  ];
 }
 
-/** What another machine watches. Its own folders are in the table of instruments. */
-function folderOf(folder: LiveMember['folders'][number], at: number): string {
-  const { instrument, watch, state, reason, lastFileAt, waiting } = folder;
-  const last = lastFileAt ? `, last file ${relativeTime(lastFileAt, at)}` : '';
-  const there = state === 'present' ? '' : ` is ${state}${reason ? `: ${reason}` : ''}`;
-  return `${instrument}: ${watch}${there}${last}${waiting > 0 ? `, ${plural(waiting, 'file')} waiting` : ''}`;
+/** A machine, and below it what it watches and its alarms. */
+function memberLines(member: LiveMember, at: number): string {
+  const { name, leads, role, version, isAway, folders, alarms } = member;
+  const facts = [
+    `${name}: ${leads ? 'delivers' : role}, version ${version}, ${describeSeen(member, at)}, ${describeClock(member)}`,
+    ...describeQueue(member),
+    ...describeOlder(member),
+  ];
+  const more = [
+    ...folders.map((folder) => `${folder.instrument}: ${describeFolder({ member, folder }, at)}`),
+    ...alarms.map(({ text }) => `alarm: ${text}`),
+  ];
+  const last = isAway && more.length > 0 ? '; it last reported:' : '';
+  return [`${facts.join(', ')}${last}`, ...more].join('\n');
 }
 
 function daemon({ running, live, at, journal }: Status): string {
@@ -221,17 +228,28 @@ function spares({ overview, notebook: url }: Status): string[] {
 
 const NO_RUNS = Object.fromEntries(RUN_STATES.map((state) => [state, 0])) as Record<RunState, number>;
 
-/** The instruments of the configuration, of the daemon and of the journal. */
+/** The instruments of the configuration, of the daemon, of the other machines of its fleet, and of the journal. */
 function instrumentRows({ overview, running, live, listed }: Status) {
+  const elsewhere = placesElsewhere(running ? live?.fleet : undefined);
   const watched = new Map((running ? (live?.instruments ?? []) : []).map((one) => [one.name, one]));
   const recorded = new Map(overview.instruments.map((one) => [one.name, one]));
-  return [...new Set([...listed, ...watched.keys(), ...recorded.keys()])].map((name) => {
+  const others = elsewhere.map((place) => place.folder.instrument).sort();
+  return [...new Set([...listed, ...watched.keys(), ...recorded.keys(), ...others])].map((name) => {
     const [instrument, summary] = [watched.get(name), recorded.get(name)];
+    const places = elsewhere.filter((place) => place.folder.instrument === name);
+    const times = [instrument?.lastFileAt, ...places.map((place) => place.folder.lastFileAt)].filter(
+      (at) => at != null,
+    );
+    const waiting = places.reduce((sum, place) => sum + place.folder.waiting, instrument?.waiting.files ?? 0);
+    const own = instrument ? [folder(instrument)] : [];
     return {
       name,
-      runs: { ...NO_RUNS, ...summary?.runs, waiting: instrument?.waiting.files ?? 0 },
-      lastAt: instrument?.lastFileAt ?? summary?.last?.addedAt,
-      folder: instrument ? folder(instrument) : listed.includes(name) ? '' : elsewhere(name, live),
+      runs: { ...NO_RUNS, ...summary?.runs, waiting },
+      lastAt: times.length === 0 ? summary?.last?.addedAt : Math.max(...times),
+      folder:
+        own.length + places.length === 0 && !listed.includes(name)
+          ? 'not in the configuration'
+          : [...own, ...machines(places)].join('; '),
     };
   });
 }
@@ -244,11 +262,11 @@ function folder({ line, folder: { state, reason }, watch, polling }: Live['instr
   return `${watch} is ${state}${reason ? `: ${reason}` : ''}`;
 }
 
-/** Another machine of the fleet may have it. */
-function elsewhere(name: string, live: Live | undefined): string {
-  const machines = (live?.fleet?.members ?? []).filter(({ folders }) => folders.some((one) => one.instrument === name));
-  return machines.length === 0 ? 'not in the configuration' : `on ${machines.map((one) => one.name).join(', ')}`;
-}
+/** The other machines that have an instrument. What each of them says is below the table. */
+const machines = (places: readonly Place[]): string[] =>
+  places.length === 0
+    ? []
+    : [`on ${places.map(({ member: { name, isAway } }) => (isAway ? `${name} (away)` : name)).join(', ')}`];
 
 type InstrumentRow = ReturnType<typeof instrumentRows>[number];
 
@@ -284,7 +302,31 @@ export function needsAttention(status: Status): Attention[] {
       ...stuckAttention(one),
     ]),
     ...overview.instruments.flatMap((instrument) => [...parkedAttention(instrument), ...backlogAttention(instrument)]),
+    ...placesElsewhere(running ? live?.fleet : undefined).flatMap(placeAttention),
     ...waitingUploads(status),
+  ];
+}
+
+/** What only the other machine can decide or explain. Its parked runs are those of the fleet. */
+function placeAttention({
+  member: { name, isAway },
+  folder: { instrument, asked, unreadable, stuck },
+}: Place): Attention[] {
+  const where = `on ${name}${isAway ? ', which is away' : ''}`;
+  const one = (count: number | null | undefined, text: string, command: string): Attention[] =>
+    count ? [{ instrument, text: `${instrument}: ${text} ${where}`, command: `${command} (on ${name})` }] : [];
+  return [
+    ...one(
+      asked,
+      `a backlog of ${plural(asked ?? 0, 'file')} needs a decision`,
+      `labfeed backfill ${shellWord(instrument)}`,
+    ),
+    ...one(
+      unreadable,
+      `${plural(unreadable ?? 0, 'file or folder', 'files or folders')} cannot be read`,
+      'labfeed status',
+    ),
+    ...one(stuck, `${plural(stuck ?? 0, 'file has', 'files have')} been waiting for more than a day`, 'labfeed status'),
   ];
 }
 

@@ -275,7 +275,10 @@ const liveOf = (
     requests: requests.list(),
   },
   spool: { bytes: spool.bytes, maxBytes: (runtime?.config ?? config).settings.spool },
-  instruments: (runtime?.instruments ?? starting).map(({ activity }) => activity.live()),
+  instruments: (runtime?.instruments ?? starting).map(({ activity, usable }) => {
+    const silenceMs = usable?.silence?.afterMs;
+    return { ...activity.live(), ...(silenceMs !== undefined && { silenceMs }) };
+  }),
   alarms,
   fleet: fleet?.live(),
 });

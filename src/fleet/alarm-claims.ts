@@ -18,9 +18,23 @@ const OF_FLEET: ReadonlySet<string> = new Set(['auth', 'outage', 'overdue', 'ope
 const COUNTED =
   /(?<!\S)\d[\d,]* ((?:existing |filed )?(?:file|run))s? (?:is|are|has|have|needs?)(?: a)?(?: names?)?(?!\S)/g;
 
-/** The same for machines that see the same trouble. A halt belongs to no instrument: it concerns the whole fleet. */
-const keyOf = (kind: string, instrument: string, text: string): string =>
-  OF_FLEET.has(kind) || (kind === 'held' && instrument === '') ? kind : `${kind} ${text.replace(COUNTED, '$1')}`;
+/** They are about a folder: that of one machine, or one on a share. */
+const OF_FOLDER: ReadonlySet<string> = new Set(['silence', 'folder', 'unmatched', 'unreadable', 'stuck']);
+
+/** Where the folder of an instrument is: on a share, or only on this machine. */
+export type FolderPlace = { readonly share: string } | 'own';
+
+/**
+ * The same for machines that see the same trouble. A halt belongs to no instrument: it concerns the whole fleet. Folders of two
+ * machines can have the same path and be two folders. Without a place, as for a share that is gone, the text decides.
+ */
+function keyOf({ kind, instrument = '', text }: Notice, member: number, place: FolderPlace | undefined): string {
+  if (OF_FLEET.has(kind) || (kind === 'held' && instrument === '')) return kind;
+  if (place === 'own' && OF_FOLDER.has(kind)) return `${kind} ${instrument} of ${member}`;
+  // Machines list a share at different times, so their texts name different times.
+  if (typeof place === 'object' && kind === 'silence') return `${kind} ${instrument} ${place.share}`;
+  return `${kind} ${text.replace(COUNTED, '$1')}`;
+}
 
 /**
  * Whether this member is the one that notifies people. Members that raise an alarm with the same text, apart from numbers of
@@ -28,9 +42,14 @@ const keyOf = (kind: string, instrument: string, text: string): string =>
  * it is over reports that. The answer for a notice stays the same, however often it is asked: a notice can go to several
  * places, and be repeated.
  */
-export const isReporter = (postgres: Postgres, member: number, notice: Notice): Promise<boolean> =>
+export const isReporter = (
+  postgres: Postgres,
+  member: number,
+  notice: Notice,
+  place?: FolderPlace | undefined,
+): Promise<boolean> =>
   postgres.transaction(async (client) => {
-    const { kind, instrument = '', since, text, state } = notice;
+    const { kind, instrument = '', since, state } = notice;
     const own = await client.query<Claim>(
       'SELECT key, told, told_over FROM labfeed.raised WHERE member = $1 AND kind = $2 AND instrument = $3 AND since = $4',
       [member, kind, instrument, since],
@@ -40,7 +59,7 @@ export const isReporter = (postgres: Postgres, member: number, notice: Notice): 
     if (state === 'over' && !claim) return true;
     if (state === 'raised' && claim) return claim.told;
     if (claim && claim.told_over !== null) return claim.told_over;
-    const key = claim?.key ?? keyOf(kind, instrument, text);
+    const key = claim?.key ?? keyOf(notice, member, place);
     await client.query('SELECT pg_advisory_xact_lock(hashtext($1))', [key]);
     const isAlone = !(await isRaisedElsewhere(client, key, member));
     if (state === 'over')

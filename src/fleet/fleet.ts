@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { relative } from 'node:path';
 import { type Clock, every, type Loop, retry } from '../clock.js';
 import type { FleetConfig } from '../config/fleet.js';
 import type { UsableConfig } from '../config/load.js';
@@ -10,13 +11,13 @@ import { answerSchema } from '../journal/decisions.js';
 import { fleetCopyOf } from '../journal/fleet-view.js';
 import { forwardingGrowths, forwardingOutbox } from '../journal/forwards.js';
 import type { Journal } from '../journal/journal.js';
-import type { Live } from '../live.js';
+import type { Live, LiveInstrument } from '../live.js';
 import type { Log } from '../log.js';
 import { mountOf } from '../mounts.js';
 import type { Observer, Reader } from '../pipeline.js';
 import type { Spool } from '../spool.js';
 import { DisposalError, NotNow } from '../watch/file-moves.js';
-import { isReporter } from './alarm-claims.js';
+import { type FolderPlace, isReporter } from './alarm-claims.js';
 import { adviseConnection, isAway, Postgres } from './database.js';
 import { type Leader, type LeaderOutside, startLeading } from './leader.js';
 import { takeLease } from './lease.js';
@@ -93,6 +94,7 @@ export async function joinFleet(deps: FleetDeps) {
   let changing: Promise<void> = Promise.resolve();
   let ledAt = Number.NEGATIVE_INFINITY;
   let rescan: (instrument: string) => void = () => undefined;
+  const places: Places = new Map();
 
   const member: Member = createMember({
     ...{ journal, postgres, name: fleet.name, spool, clock, log },
@@ -102,7 +104,11 @@ export async function joinFleet(deps: FleetDeps) {
     },
     rescan: (instrument) => rescan(instrument),
     followed: () => (leader ? undefined : copy?.position()),
-    live: deps.live,
+    live() {
+      const own = deps.live();
+      for (const instrument of own.instruments) notePlace(places, instrument);
+      return own;
+    },
     listed: () => config.listed,
     listEveryMs: isDeliverer ? 0 : LIST_MS,
   });
@@ -185,7 +191,7 @@ export async function joinFleet(deps: FleetDeps) {
     name: fleet.name,
     database: () => (isDeliverer ? postgres.trouble : undefined),
     setAside,
-    isReporter: (notice) => isReporter(postgres, membership.member, notice),
+    isReporter: (notice) => isReporter(postgres, membership.member, notice, places.get(notice.instrument ?? '')?.place),
   };
   /** Every deliverer knows of them, so that a change of the leader neither clears nor repeats the alarm. */
   function setAside(): ReturnType<FleetAlarms['setAside']> {
@@ -235,7 +241,7 @@ export async function joinFleet(deps: FleetDeps) {
     alarms,
     live: (): Live['fleet'] => ({
       ...{ name: fleet.name, delivers: isDeliverer, trouble: postgres.trouble },
-      ...{ kept: member.kept(), members: member.members() },
+      ...{ kept: member.kept(), ...member.list() },
     }),
     /** The journal of this member, which forwards what intake hands over. The leader's speaks for the fleet. */
     journal: {
@@ -263,6 +269,24 @@ export async function joinFleet(deps: FleetDeps) {
       await postgres.close();
     },
   };
+}
+
+/** Where the folders of instruments are, by instrument. */
+type Places = Map<string, { readonly watch: string; readonly place: FolderPlace | undefined }>;
+
+/** Of a folder that is missing, nobody can tell where it was, unless it was seen before. */
+function notePlace(places: Places, { name, watch, folder }: LiveInstrument): void {
+  const known = places.get(name);
+  if (known?.watch === watch && (known.place || folder.state !== 'present')) return;
+  const place = folder.state === 'present' ? placeOf(watch) : undefined;
+  places.set(name, { watch, place });
+}
+
+/** Undefined for a share that does not name its server. */
+function placeOf(watch: string): FolderPlace | undefined {
+  const { share, source, point } = mountOf(watch);
+  if (source !== undefined) return { share: `${source} ${relative(point, watch)}` };
+  return share === undefined ? 'own' : undefined;
 }
 
 const haltIn = ({ db }: WorkingCopy, url: string): string | undefined =>

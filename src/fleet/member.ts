@@ -17,6 +17,7 @@ import { plural } from '../text.js';
 import { sourceProbe } from '../watch/identify.js';
 import { storeContent } from './contents.js';
 import { isAway, type Postgres } from './database.js';
+import { beat, listMembers } from './report.js';
 
 /** This machine as a member of the fleet: it hands over what its journal has, and learns what became of it. */
 export interface Membership {
@@ -184,6 +185,9 @@ const POLL_MS = 5000;
 const HEARTBEAT_MS = 10_000;
 const RETRY_MS = 2000;
 
+/** A list that was due for as long says nothing about the present. */
+const OLD_MS = 60_000;
+
 /** Hands over, and follows the states of its runs. Whatever fails is tried again: nothing is removed before it arrived. */
 export function createMember(deps: MemberDeps) {
   const { clock, log } = deps;
@@ -217,14 +221,16 @@ export function createMember(deps: MemberDeps) {
     return undefined;
   });
   let members: LiveMember[] = [];
-  let listedAt = Number.NEGATIVE_INFINITY;
+  let listed: { readonly at: number; readonly monotonic: number } | undefined;
+  let readAt = Number.NEGATIVE_INFINITY;
   const beating = every(HEARTBEAT_MS, clock, async () => {
     try {
       await check();
       await beat(deps);
-      if (clock.monotonic() - listedAt < deps.listEveryMs) return undefined;
-      listedAt = clock.monotonic();
-      members = await listMembers(deps);
+      if (clock.monotonic() - readAt < deps.listEveryMs) return undefined;
+      readAt = clock.monotonic();
+      members = await listMembers(deps.postgres, clock);
+      listed = { at: clock.now(), monotonic: clock.monotonic() };
     } catch (error) {
       failed(error);
     }
@@ -235,8 +241,13 @@ export function createMember(deps: MemberDeps) {
   const ask: Ask = (operation) =>
     deps.journal.store.commit(() => putForward(deps.journal.store.db, operation)).finally(forwarding.wake);
   return {
-    /** The machines of the fleet that were seen within a month. */
-    members: () => members,
+    /** The machines of the fleet that were seen within a month. Without the database, nobody knows how the others are. */
+    list: () => {
+      if (!listed) return { members };
+      const isOld = clock.monotonic() - listed.monotonic > deps.listEveryMs + OLD_MS;
+      const known = isOld ? members.map((one) => (one.name === deps.name ? one : { ...one, isAway: true })) : members;
+      return { members: known, listedAt: listed.at };
+    },
     /** Operations that wait for the database here. */
     kept: () => deps.journal.store.db.value<number>`SELECT count(*) FROM forwards` ?? 0,
     /** Something was handed over by intake. */
@@ -460,28 +471,3 @@ async function readAnswer({ postgres, member }: MemberDeps, number: number): Pro
   );
   return row && (JSON.parse(row.answer) as unknown);
 }
-
-/** For the other members: it runs, its clock, and what it does. */
-async function beat({ postgres, member, clock, followed, live, listed }: MemberDeps): Promise<void> {
-  const { fleet: _, ...own } = live();
-  await postgres.run(
-    `UPDATE labfeed.members SET seen_at = clock_timestamp(), followed = $2, live = $3,
-       skew_ms = $4 - (extract(epoch FROM clock_timestamp()) * 1000)::bigint WHERE id = $1`,
-    [member(), followed() ?? null, JSON.stringify({ ...own, listed: listed() }), clock.now()],
-  );
-}
-
-const listMembers = ({ postgres }: MemberDeps): Promise<LiveMember[]> =>
-  postgres.rows<LiveMember>(
-    `SELECT name, role, version, (extract(epoch FROM seen_at) * 1000)::bigint AS "seenAt", skew_ms AS "skewMs",
-       coalesce(members.id = leader AND until > now(), false) AS leads, coalesce(waiting, 0) AS waiting,
-       coalesce(failures, 0) AS failures, coalesce((SELECT json_agg(json_build_object('instrument', part->'name', 'watch',
-       part->'watch', 'state', CASE part->>'line' WHEN 'stopped' THEN 'stopped' ELSE part->'folder'->>'state' END, 'reason',
-       part->'folder'->'reason', 'lastFileAt', part->'lastFileAt', 'waiting', part->'waiting'->'files'))
-       FROM json_array_elements(live->'instruments') AS part), '[]') AS folders,
-       coalesce((SELECT json_agg(part->'text') FROM json_array_elements(live->'alarms') AS part), '[]') AS alarms
-       FROM labfeed.fleet, labfeed.members
-       LEFT JOIN (SELECT member, count(*) AS waiting FROM labfeed.operations GROUP BY 1) AS sent ON sent.member = members.id
-       LEFT JOIN (SELECT member, count(*) AS failures FROM labfeed.failures GROUP BY 1) AS failed
-       ON failed.member = members.id WHERE seen_at > now() - interval '30 days' ORDER BY name`,
-  );

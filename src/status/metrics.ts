@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import { explain } from '../errors.js';
 import type { Live } from '../live.js';
+import { isSilent, type Place } from '../members.js';
 import { RUN_STATES } from '../model.js';
 import { totalUploads } from '../uploads.js';
 import type { Overview, StatusDeps } from './api.js';
@@ -173,26 +174,47 @@ function measureInstruments({ instruments, alarms }: Live, nowMs: number, define
 function measureFleet({ trouble, kept, members }: NonNullable<Live['fleet']>, nowMs: number, define: Define): void {
   define('fleet_database_up', '1 if the database of the fleet can be reached.').set(trouble === undefined ? 1 : 0);
   define('fleet_kept_operations', 'Operations that wait on this machine for the database.').set(kept);
+  const info = define('fleet_member_info', 'The machines of the fleet; always 1.', ['member', 'role', 'version']);
+  const up = define('fleet_member_up', '1 if a machine of the fleet was seen within a minute.', ['member']);
   const seen = define('fleet_member_seen_seconds', 'Time since a machine of the fleet was seen.', ['member']);
   const waiting = define('fleet_member_operations', 'Operations that the leader has not applied yet.', ['member']);
   const leads = define('fleet_member_leads', '1 for the machine that delivers.', ['member']);
   const skew = define('fleet_member_skew_seconds', "How far a machine's clock is ahead of the database's.", ['member']);
   const alarms = define('fleet_member_alarms', 'Raised alarms of a machine.', ['member']);
-  const up = define('fleet_folder_up', 'Whether the folder of an instrument is present.', ['member', 'instrument']);
-  const files = define('fleet_waiting_files', 'Files that are not in the journal yet.', ['member', 'instrument']);
-  const age = define('fleet_last_file_age_seconds', 'Time since the last file arrived.', ['member', 'instrument']);
-  for (const { name: member, ...one } of members) {
+  const measurePlace = definePlaces(nowMs, define);
+  for (const one of members) {
+    const { name: member, role, version } = one;
+    info.set({ member, role, version }, 1);
+    up.set({ member }, one.isAway ? 0 : 1);
     seen.set({ member }, Math.max(0, (nowMs - one.seenAt) / 1000));
     waiting.set({ member }, one.waiting);
     leads.set({ member }, one.leads ? 1 : 0);
     skew.set({ member }, one.skewMs / 1000);
     alarms.set({ member }, one.alarms.length);
-    for (const { instrument, state, lastFileAt, waiting: count } of one.folders) {
-      if (state !== 'unknown') up.set({ member, instrument }, state === 'present' ? 1 : 0);
-      files.set({ member, instrument }, count);
-      if (lastFileAt != null) age.set({ member, instrument }, seconds(nowMs - lastFileAt));
-    }
+    for (const folder of one.folders) measurePlace({ member: one, folder });
   }
+}
+
+/** An instrument on a machine. If that is away, only the time of the last file is known for certain. */
+function definePlaces(nowMs: number, define: Define): (place: Place) => void {
+  const labels = ['member', 'instrument'];
+  const up = define('fleet_folder_up', 'Whether the folder of an instrument is present.', labels);
+  const files = define('fleet_waiting_files', 'Files that are not in the journal yet.', labels);
+  const age = define('fleet_last_file_age_seconds', 'Time since the last file arrived.', labels);
+  const silent = define('fleet_silent', '1 if no file has arrived for longer than `silence`.', labels);
+  const asked = define('fleet_backlog_files', 'Existing files that wait for a decision.', labels);
+  const runs = define('fleet_runs', 'Runs of a machine that are not filed, by state.', [...labels, 'state']);
+  return (place) => {
+    const { member, folder } = place;
+    const labelled = { member: member.name, instrument: folder.instrument };
+    if (folder.lastFileAt != null) age.set(labelled, seconds(nowMs - folder.lastFileAt));
+    if (member.isAway) return;
+    if (folder.state !== 'unknown') up.set(labelled, folder.state === 'present' ? 1 : 0);
+    files.set(labelled, folder.waiting);
+    if (folder.silenceMs != null) silent.set(labelled, isSilent(place) ? 1 : 0);
+    if (folder.asked != null) asked.set(labelled, folder.asked);
+    for (const [state, count] of Object.entries(folder.runs ?? {})) runs.set({ ...labelled, state }, count);
+  };
 }
 
 function measureRuns({ instruments }: Overview, live: Live, nowMs: number, define: Define): void {

@@ -8,11 +8,12 @@ import type { Claim } from '../config/load.js';
 import { EXIT } from '../errors.js';
 import { journalExists } from '../journal/database.js';
 import { openReader } from '../journal/reader.js';
-import { hasWords, indent, terminalLine, terminalText } from '../text.js';
+import { type Place, placesElsewhere } from '../members.js';
+import { hasWords, indent, shellWord, terminalLine, terminalText } from '../text.js';
 import { isAbsent } from '../watch/identify.js';
 import { createMatcher, pathInside } from '../watch/match.js';
 import { list } from '../watch/scan.js';
-import { type Evidence, gather, type Sources } from './gather.js';
+import { type Evidence, gather, type Sources, splitMachine } from './gather.js';
 import { conclude, type Explanation, type Finding } from './why.js';
 
 export function addWhy(command: Command): void {
@@ -40,8 +41,9 @@ async function why(asked: string, { json, ...options }: JsonOption): Promise<voi
       const evidence = await gather(path, sources);
       answers.push({ ...conclude(evidence), evidence });
     }
-    if (json) console.log(JSON.stringify({ asked, ...found, answers }, null, 2));
-    else console.log(toText(asked, answers, found.more));
+    const elsewhere = answers.length > 0 ? [] : placesElsewhere(sources.live?.fleet);
+    if (json) console.log(JSON.stringify({ asked, ...found, answers, ...askAt(elsewhere) }, null, 2));
+    else console.log(answers.length > 0 ? toText(answers, found.more) : nothingKnown(asked, elsewhere));
     for (const folder of found.unsearched)
       process.stderr.write(`the folder ${folder} could not be searched completely\n`);
     if (answers.every(({ outcome }) => outcome === 'unknown')) process.exitCode = EXIT.failed;
@@ -50,11 +52,38 @@ async function why(asked: string, { json, ...options }: JsonOption): Promise<voi
   }
 }
 
-function toText(asked: string, answers: readonly Explanation[], more: boolean): string {
+/** The other machines of the fleet, each of which knows files of its folders that are no runs. */
+const askAt = (places: readonly Place[]) =>
+  places.length === 0
+    ? {}
+    : {
+        elsewhere: places.map(({ member: { name, isAway }, folder: { instrument, watch } }) => ({
+          ...{ machine: name, isAway, instrument, watch },
+        })),
+      };
+
+const MAX_PLACES = 20;
+
+function nothingKnown(asked: string, places: readonly Place[]): string {
+  const text = `nothing is known about ${terminalLine(asked)}: no path in the watched folders or in the journal contains it`;
+  if (places.length === 0) return text;
+  const lines = places
+    .slice(0, MAX_PLACES)
+    .map(({ member: { name, isAway }, folder: { instrument, watch } }) =>
+      terminalLine(`  ${name}${isAway ? ' (away)' : ''}: ${instrument}, ${watch}`),
+    );
+  const more = places.length > MAX_PLACES ? [`  and ${places.length - MAX_PLACES} more, see labfeed status`] : [];
+  return [
+    `${text}, and no run of the fleet does`,
+    `other machines may know a file that is not a run yet; ask there: labfeed why ${shellWord(asked)}`,
+    ...lines,
+    ...more,
+  ].join('\n');
+}
+
+function toText(answers: readonly Explanation[], more: boolean): string {
   const [first] = answers;
-  if (first === undefined)
-    return `nothing is known about ${terminalLine(asked)}: no path in the watched folders or in the journal contains it`;
-  if (answers.length === 1) return explanationText(first);
+  if (first !== undefined && answers.length === 1) return explanationText(first);
   const table = formatTable(
     [
       { title: 'state', text: ({ outcome }) => outcome },
@@ -82,8 +111,10 @@ const MAX_FILES = 100;
  * The file at this path if there is or was one, otherwise all files whose paths contain these words: in the journal, in
  * the status of the daemon and in the folders.
  */
-export async function findFiles(text: string, { config, reader, live }: Sources) {
-  const path = toWatchedPath(resolve(text), config.claims);
+export async function findFiles(asked: string, { config, reader, live }: Sources) {
+  const text = withoutOwnName(asked, config);
+  const isElsewhere = config.settings.fleet !== undefined && splitMachine(text) !== undefined;
+  const path = isElsewhere ? text : toWatchedPath(resolve(text), config.claims);
   const only = { paths: [path], more: false, unsearched: [] as string[] };
   const known = (await reader?.filesAt(path)) ?? [];
   if (known.length > 0 || mayExist(path)) return only;
@@ -103,6 +134,12 @@ export async function findFiles(text: string, { config, reader, live }: Sources)
   if (all.size === 0 && text.includes('/')) return { ...only, unsearched };
   const paths = [...all].sort((a, b) => rank(a, text) - rank(b, text) || (a < b ? -1 : 1));
   return { paths: paths.slice(0, MAX_FILES), more: paths.length > MAX_FILES, unsearched };
+}
+
+/** Paths of this machine are shown without its name, but may be given with it, as other machines show them. */
+function withoutOwnName(text: string, { settings: { fleet } }: Sources['config']): string {
+  const own = `${fleet?.name}:/`;
+  return fleet && text.startsWith(own) ? text.slice(own.length - 1) : text;
 }
 
 /** Also in a folder that this user may not enter. */

@@ -9,6 +9,7 @@ import type { Job } from '../journal/jobs.js';
 import type { JournalReader } from '../journal/reader.js';
 import type { SettledSource } from '../journal/sources.js';
 import type { Live } from '../live.js';
+import { placesElsewhere } from '../members.js';
 import { createGuard } from '../watch/guard.js';
 import { identify, isAbsent, reasonOf, stampOf, standInFor } from '../watch/identify.js';
 import { createGrouping, createMatcher, doneFileOf, pathInside } from '../watch/match.js';
@@ -68,13 +69,15 @@ export interface Sources {
   readonly now: number;
 }
 
-/** `path` is absolute, below the watched folder as it is configured. */
+/** `path` is absolute, below the watched folder as it is configured; or that of another machine of the fleet. */
 export async function gather(path: string, { config, reader, running, live, now }: Sources) {
-  const file = await readFile(path, config);
+  const elsewhere = elsewhereOf(path, live);
+  const file: FileEvidence = elsewhere.machine === undefined ? await readFile(path, config) : { state: 'absent' };
   const overview = await reader?.overview();
   const backlogs = new Map(overview?.instruments.map(({ name, asked }) => [name, asked]));
   /** In the order in which they claim files. */
-  const compared = config.claims.map((claim) => {
+  const claims = elsewhere.machine === undefined ? config.claims : [];
+  const compared = claims.map((claim) => {
     const asked = backlogs.get(claim.name) ?? 0;
     return compareWith(claim, path, { config, live, asked, mayBeFolder: file.state !== 'present' });
   });
@@ -86,6 +89,7 @@ export async function gather(path: string, { config, reader, running, live, now 
     file,
     instruments: isRun ? compared : await addMistakes(compared, config, live),
     ...found,
+    elsewhere,
     /** Whether there is a journal. */
     journal: reader !== undefined,
     /** Whether the file is the journal or belongs to it. */
@@ -96,6 +100,35 @@ export async function gather(path: string, { config, reader, running, live, now 
     servers: (overview?.servers ?? []).map((server) =>
       server.url === config.notebook?.url ? server : { ...server, halted: undefined },
     ),
+  };
+}
+
+/** `pc2:/srv/balance/a.csv`: a file of another machine of the fleet. */
+export const splitMachine = (path: string): readonly [machine: string, path: string] | undefined => {
+  const [, machine, inside] = /^([^/]+?):(\/.*)$/s.exec(path) ?? [];
+  return machine === undefined || inside === undefined ? undefined : [machine, inside];
+};
+
+/** What the other machines of the fleet say about the folder of the file. */
+function elsewhereOf(path: string, live: Live | undefined) {
+  const [machine, inside = path] = splitMachine(path) ?? [];
+  const places = placesElsewhere(live?.fleet).filter(
+    ({ member, folder }) =>
+      (machine === undefined || member.name === machine) && pathInside(folder.watch, inside) !== undefined,
+  );
+  const member = live?.fleet?.members.find(({ name }) => name === machine);
+  return {
+    /** The machine that has the file, if its path says so. */
+    machine,
+    /** Its path on that machine. */
+    inside,
+    seen: member && { isAway: member.isAway, at: member.seenAt },
+    /** The instruments of other machines that watch this folder. */
+    places: places.map(({ member: { name, isAway }, folder: { instrument, watch } }) => ({
+      ...{ machine: name, isAway, instrument, watch },
+    })),
+    /** Who delivers; null: nobody. Undefined if this is no fleet, or not known. */
+    leader: live?.fleet && (live.fleet.members.find(({ leads }) => leads)?.name ?? null),
   };
 }
 

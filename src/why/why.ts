@@ -1,7 +1,7 @@
 import { splitHint } from '../errors.js';
 import { describeFollowed } from '../growth.js';
 import type { RunState } from '../model.js';
-import { describeSource, formatDuration, formatTime, plural } from '../text.js';
+import { describeSource, formatDuration, formatTime, joinWords, plural, relativeTime, shellWord } from '../text.js';
 import { uploadObstacle } from '../uploads.js';
 import { PRIVATE_PREFIX } from '../watch/match.js';
 import { type Evidence, type InstrumentEvidence, type KnownRun, ownerOf, runOf, runPathOf } from './gather.js';
@@ -56,13 +56,37 @@ export function conclude(evidence: Evidence) {
       ...explained.findings,
       ...hiddenFinding(evidence.path),
       ...(evidence.followed ? [{ text: `the file keeps growing: ${describeFollowed(evidence.followed)}` }] : []),
-      ...matchFindings(evidence),
-      ...fileFindings(evidence, run),
+      ...(evidence.elsewhere.machine === undefined
+        ? [...matchFindings(evidence), ...fileFindings(evidence, run)]
+        : machineFindings(evidence)),
     ],
     run: run?.id,
     experiment: run?.experiment,
     address: run && addressOf(run, evidence),
   };
+}
+
+/** A file of another machine of the fleet, which alone knows its folder. */
+function machineFindings({ elsewhere: { machine, inside, seen, places }, now }: Evidence): Finding[] {
+  const away = seen?.isAway ? `, which is away and was last seen ${relativeTime(seen.at, now)}` : '';
+  const [place] = places;
+  const watched = place ? `; ${place.instrument} watches ${place.watch} there` : '';
+  return [
+    { text: `its file is, or was, ${inside} on ${machine}${away}${watched}`, hint: askThere([machine ?? ''], inside) },
+  ];
+}
+
+const askThere = (machines: readonly string[], path: string): string =>
+  `for what only that machine knows, on ${joinWords(machines)}: labfeed why ${shellWord(path)}`;
+
+/** A file that is no run is known only to the machine that watches its folder. */
+function explainElsewhere({ elsewhere: { machine, inside, places } }: Evidence): Answer {
+  const names = [...new Set(places.map((place) => (place.isAway ? `${place.machine} (away)` : place.machine)))];
+  const watch = names.length === 1 ? 'watches' : 'watch';
+  const such = places.length === 0 ? '' : `; ${joinWords(names)} ${watch} such a folder, and may know more`;
+  const machines = [...new Set(places.map((place) => place.machine))];
+  const text = `no run of the fleet has it, and it is not on this machine${such}`;
+  return answer('unknown', text, machine === undefined ? askThere(machines, inside) : undefined);
 }
 
 /** A file that labfeed was moving or deleting when it was killed. */
@@ -137,15 +161,23 @@ function describeRun(run: KnownRun, evidence: Evidence): string {
 }
 
 /** What keeps a run from being sent, or its raw files from being attached. */
-function obstacles(run: KnownRun, { servers, daemon, uploads, now }: Evidence): Finding[] {
+function obstacles(run: KnownRun, { servers, daemon, uploads, elsewhere, now }: Evidence): Finding[] {
   if (run.state === 'done') return run.attachments.flatMap((file) => describeFile(file, run, uploads));
   if (run.state !== 'queued' && run.state !== 'sending') return [];
   const halted = servers.find((server) => server.halted !== undefined)?.halted;
   return [
     ...(halted === undefined ? [] : [{ text: `nothing is sent: ${halted}`, hint: 'labfeed recover' }]),
-    ...(daemon.running ? limiterFindings(daemon.gate) : [NOT_RUNNING]),
+    ...(daemon.running ? [...limiterFindings(daemon.gate), ...leaderFindings(elsewhere)] : [NOT_RUNNING]),
     ...(run.dueAt > now ? [{ text: `the next attempt is at ${formatTime(run.dueAt)}` }] : []),
   ];
+}
+
+/** In a fleet, another machine may deliver. */
+function leaderFindings({ leader }: Evidence['elsewhere']): Finding[] {
+  if (leader === undefined) return [];
+  if (leader === null)
+    return [{ text: 'no machine of the fleet delivers at present', hint: 'start one with `role: deliver`' }];
+  return [{ text: `${leader} delivers for the fleet` }];
 }
 
 function describeFile(
@@ -198,8 +230,10 @@ function addressOf({ server, experiment }: KnownRun, { servers }: Pick<Evidence,
 
 /** The answer for a file that is not a run, or not yet. */
 function explainFile(evidence: Evidence): Answer {
-  const { instruments, known, file, runs } = evidence;
+  const { instruments, known, file, runs, elsewhere } = evidence;
   const owner = ownerOf(instruments);
+  const isElsewhere = elsewhere.machine !== undefined || (elsewhere.places.length > 0 && file.state === 'absent');
+  if (isElsewhere && known.length === 0) return explainElsewhere(evidence);
   const inBacklog = known.find(({ verdict }) => verdict === 'asked');
   if (inBacklog) return explainBacklog(inBacklog.instrument, instruments);
   const path = runPathOf(evidence);

@@ -59,7 +59,7 @@ async function createWatcher(n: number, url: string, fleet: string, postgres: Po
     idle: () =>
       createMember({
         ...{ ...shared, ...around, clock: systemClock, log, listEveryMs: 60_000 },
-        live: () => ({}) as never,
+        live: () => ({ version: '', instruments: [], alarms: [] }) as never,
         followed: () => undefined,
         listed: () => [],
       }),

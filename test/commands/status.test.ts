@@ -3,6 +3,7 @@ import { needsAttention, type Status, statusAsText } from '../../src/commands/st
 import type { InstrumentSummary } from '../../src/journal/reader.js';
 import { RUN_STATES, type RunState } from '../../src/model.js';
 import { someLive } from '../support/live.js';
+import { someFolder, someMember } from '../support/page-states.js';
 
 const NONE = Object.fromEntries(RUN_STATES.map((state) => [state, 0])) as Record<RunState, number>;
 const NOW = Date.now();
@@ -157,4 +158,42 @@ test('raw files that wait to be attached are shown, with what keeps them and wha
     'balance: 1 raw file waits to be attached: the run was filed at https://old.example.org, which is not the configured notebook',
     'retired: 2 raw files wait to be attached: retired is not in the configuration, or has an error there',
   ]);
+});
+
+test('every machine of the fleet is listed with what it last reported, and one that is away is called so', () => {
+  const members = [
+    someMember('pc1', { isAway: false, seenAt: NOW, skewMs: 0, waiting: 0, failures: 0, alarms: [], folders: [] }),
+    someMember('pc2', {
+      ...{ seenAt: NOW - 7_200_000, skewMs: -9000, failures: 0, version: '0.2.0' },
+      alarms: [{ kind: 'silence', instrument: 'hplc', text: 'hplc: no file has arrived' }],
+      folders: [
+        someFolder('hplc', {
+          ...{ lastFileAt: NOW - 90_000_000, silenceMs: 86_400_000, waiting: 1, asked: 60 },
+          runs: { queued: 3, quarantined: 0, held: 1 },
+        }),
+      ],
+    }),
+    someMember('old', { isAway: false, folders: [someFolder('balance', { runs: null, lastFileAt: NOW })], alarms: [] }),
+  ];
+  const fleet = { name: 'pc1', delivers: false, trouble: undefined, kept: 0, members };
+  const text = statusAsText(status({ live: someLive({ fleet }) }), 160);
+  expect(text).toMatch(/^balance +1 +7 +\S+ \S+ +\/srv\/balance; on old$/m);
+  expect(text).toMatch(/^hplc +1 +0 +.* on pc2 \(away\)$/m);
+  expect(text).toContain(
+    'pc2: watch, version 0.2.0, away, last seen 2 hours ago, its clock is 9 seconds behind, 3 runs queued, 2 operations waiting; it last reported:',
+  );
+  expect(text).toContain(
+    'hplc: /srv/hplc, last file 25 hours ago, silent for more than 24 hours, 1 file not ready, 60 existing files need a decision, 3 runs queued, 1 run held',
+  );
+  expect(text).toContain('pc1: watch, version pc1, last seen just now, clock correct');
+  expect(text).toMatch(/old: .*its version does not report silence, runs and backlogs/);
+  expect(needsAttention(status({ live: someLive({ fleet }) }))).toContainEqual({
+    instrument: 'hplc',
+    text: 'hplc: a backlog of 60 files needs a decision on pc2, which is away',
+    command: 'labfeed backfill hplc (on pc2)',
+  });
+  const away = { ...fleet, trouble: 'ECONNREFUSED', kept: 4, listedAt: NOW };
+  expect(statusAsText(status({ live: someLive({ fleet: away }) }), 160)).toMatch(
+    /pc1: the database is away \(ECONNREFUSED\); 4 operations kept here; the machines below are those of /,
+  );
 });

@@ -1,14 +1,8 @@
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { systemClock } from '../../src/clock.js';
-import { isReporter } from '../../src/fleet/alarm-claims.js';
-import { createMember } from '../../src/fleet/member.js';
+import { describe, expect, test } from 'vitest';
+import { type FolderPlace, isReporter } from '../../src/fleet/alarm-claims.js';
 import type { Notice } from '../../src/model.js';
-import { Spool } from '../../src/spool.js';
 import { useFleets } from '../support/leading-fleet.js';
 import { noPostgres } from '../support/postgres.js';
-import { silentLog } from '../support/silent-log.js';
-import { someInstrument, someLive } from '../support/status-server.js';
-import { tempFolder } from '../support/temp-folder.js';
 
 const newFleet = useFleets();
 
@@ -16,31 +10,6 @@ const SHARE = 'balance: the folder /srv/share is missing: ENOENT';
 const notice = (state: Notice['state'], since: number, text = SHARE): Notice => ({
   ...{ channel: 'webhook', kind: 'folder', instrument: 'balance', at: since, attempts: 0, dueAt: 0 },
   ...{ state, since, text: state === 'over' ? `cleared after 5 min: ${text}` : text },
-});
-
-describe.skipIf(noPostgres)('the list of machines', () => {
-  test('has the folders and alarms of each', async () => {
-    const { postgres, member } = await newFleet();
-    const { own, member: number } = await member('pc1');
-    const alarms = [{ kind: 'folder', instrument: 'balance', since: 1, text: SHARE }] as const;
-    const instruments = [someInstrument('balance', { lastFileAt: 7 }), someInstrument('hplc', { line: 'stopped' })];
-    const machine = createMember({
-      ...{ journal: own, postgres, name: 'pc1', spool: new Spool(tempFolder()), clock: systemClock, log: silentLog() },
-      ...{ member: () => number, rejoin: async () => undefined, rescan: () => undefined, followed: () => undefined },
-      ...{ live: () => someLive({ instruments, alarms: [...alarms] }), listed: () => [], listEveryMs: 0 },
-    });
-    onTestFinished(() => machine.stop());
-    await vi.waitFor(() => expect(machine.members()).toHaveLength(1), 20_000);
-    expect(machine.members()).toMatchObject([
-      {
-        ...{ name: 'pc1', leads: false, alarms: [SHARE] },
-        folders: [
-          { instrument: 'balance', watch: '/srv/balance', state: 'present', lastFileAt: 7, waiting: 0 },
-          { instrument: 'hplc', state: 'stopped' },
-        ],
-      },
-    ]);
-  });
 });
 
 describe.skipIf(noPostgres)('alarms of a fleet', () => {
@@ -86,6 +55,28 @@ describe.skipIf(noPostgres)('alarms of a fleet', () => {
     expect(
       await both('folder', 'hplc', ['hplc: the folder /srv/1 is gone', 'hplc: the folder /srv/2 is gone']),
     ).toEqual([true, true]);
+  });
+
+  test('an instrument on a share is silent once, and folders of two machines with one path are two', async () => {
+    const { postgres, member } = await newFleet();
+    const [one, two] = [await member('pc1'), await member('pc2')];
+    let since = 0;
+    const both = async (kind: Notice['kind'], texts: readonly string[], place: FolderPlace) => {
+      since += 1;
+      const told: boolean[] = [];
+      for (const [n, text] of texts.entries())
+        told.push(
+          await isReporter(postgres, [one, two][n]?.member ?? 0, { ...notice('raised', since, text), kind }, place),
+        );
+      return told;
+    };
+    const silent = ['10:00', '10:01'].map((time) => `balance: no file (since 2026-03-04 ${time})`);
+    expect(await both('silence', silent, { share: 'nas:/lab balance' })).toEqual([true, false]);
+    expect(await both('folder', [SHARE, SHARE], { share: 'nas:/lab balance' })).toEqual([true, false]);
+    expect(await both('folder', [SHARE, SHARE], 'own')).toEqual([true, true]);
+    expect(await both('silence', [silent[0] ?? '', silent[0] ?? ''], 'own')).toEqual([true, true]);
+    // Two machines can have the same run.
+    expect(await both('quarantine', ['1 run is quarantined', '1 run is quarantined'], 'own')).toEqual([true, false]);
   });
 
   test('a machine that was not seen for long does not keep others from reporting', async () => {

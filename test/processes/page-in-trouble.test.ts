@@ -3,7 +3,7 @@ import { expect } from 'vitest';
 import { inBrowser, openLab, SLOW, useBrowser } from '../support/browser.js';
 import { startDaemon, weighing } from '../support/daemon-process.js';
 import { labfeed } from '../support/labfeed.js';
-import { manyInstruments, someMember } from '../support/page-states.js';
+import { manyInstruments, someFolder, someMember } from '../support/page-states.js';
 import { serve, someLive, TOKEN } from '../support/status-server.js';
 
 const visit = useBrowser();
@@ -30,22 +30,16 @@ inBrowser('a configuration error is shown with its line, also when it made a rel
 
 inBrowser('the page of any member shows the machines of the fleet, their folders and their alarms', SLOW, async () => {
   const seenAt = Date.now();
+  const here = { seenAt, isAway: false, skewMs: 0, waiting: 0, failures: 0, alarms: [], folders: [] };
   const members = [
-    someMember('pc1', { seenAt, skewMs: 0, waiting: 0, failures: 0, alarms: [], folders: [] }),
+    someMember('pc1', here),
     someMember('pc2', {
-      ...{ seenAt: seenAt - 7_200_000, alarms: ['balance: the folder /srv/balance is missing'] },
-      folders: [
-        {
-          instrument: 'balance',
-          watch: '/srv/balance',
-          state: 'missing',
-          reason: 'ENOENT',
-          lastFileAt: null,
-          waiting: 0,
-        },
-      ],
+      seenAt: seenAt - 7_200_000,
+      alarms: [{ kind: 'folder', instrument: 'balance', text: 'balance: the folder /srv/balance is missing' }],
+      folders: [someFolder('balance', { state: 'missing', reason: 'ENOENT', runs: null })],
     }),
-    someMember('server', { ...{ role: 'deliver', leads: true, seenAt, alarms: [], folders: [] } }),
+    someMember('pc3', { ...here, folders: [someFolder('balance', { lastFileAt: seenAt, asked: 60 })] }),
+    someMember('server', { ...here, role: 'deliver', leads: true }),
   ];
   const fleet = { name: 'pc1', delivers: false, trouble: undefined, kept: 0, members };
   const { url } = await serve({ live: () => someLive({ fleet }) });
@@ -53,14 +47,24 @@ inBrowser('the page of any member shows the machines of the fleet, their folders
   const rows = page.locator('#machines tbody tr');
   await rows.first().waitFor();
   const texts = await rows.allInnerTexts();
-  expect(texts).toHaveLength(3);
-  expect(texts[0]).toMatch(/^pc1 \(watches\)\s+pc1\s+now/);
-  expect(texts[1]).toContain('2 hours ago');
-  expect(texts[1]).toContain('balance: /srv/balance is missing (ENOENT)');
+  expect(texts).toHaveLength(4);
+  expect(texts[0]).toMatch(/^pc1 \(watches\)\s+pc1\s+last seen just now, clock correct/);
+  expect(texts[1]).toContain('away, last seen 2 hours ago, its clock is 90 seconds ahead');
+  expect(texts[1]).toContain('as last reported; balance: /srv/balance is missing (ENOENT)');
+  expect(texts[1]).toContain('2 operations waiting, 1 operation set aside');
   expect(texts[1]).toContain(
-    'its clock is 90 s ahead; 1 operation set aside; balance: the folder /srv/balance is missing',
+    'its version does not report silence, runs and backlogs; balance: the folder /srv/balance',
   );
-  expect(texts[2]).toContain('server (delivers)');
+  expect(texts[3]).toContain('server (delivers)');
+  // An instrument that this machine does not have has a card, with each machine that has it.
+  const card = page.locator('.card', { hasText: 'balance' });
+  const words = await card.innerText();
+  expect(words).toContain('watching on 1 of 2 machines');
+  expect(words).toContain('pc2: away, last seen 2 hours ago; it last reported: /srv/balance is missing (ENOENT)');
+  expect(words).toContain('pc3: /srv/balance, last file just now, 60 existing files need a decision');
+  expect(words).not.toContain('no longer');
+  await page.getByText('60 existing files of balance on pc3').waitFor();
+  await page.getByText('1 of 4 machines is away: pc2').waitFor();
   expect(troubles).toEqual([]);
 });
 

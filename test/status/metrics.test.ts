@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import type { Live } from '../../src/live.js';
 import type { Overview } from '../../src/status/api.js';
+import { someFolder, someMember } from '../support/page-states.js';
 import { NO_RUNS, serve, someInstrument, someLive } from '../support/status-server.js';
 
 const DOWN: Live['notebook'] = {
@@ -284,22 +285,37 @@ describe('/metrics', () => {
     expect(samplesOf((await call('/metrics')).text).get('labfeed_oldest_waiting_seconds')).toBe(0);
   });
 
+  test('every instrument of a fleet is measured by machine; of one that is away, only what is certain', async () => {
+    const folder = someFolder('x', { lastFileAt: 1, silenceMs: 5, asked: 7, waiting: 2 });
+    const silent = { kind: 'silence', instrument: 'x', text: 'x: no file' };
+    const members = [
+      someMember('pc1', { isAway: false, folders: [{ ...folder, runs: { queued: 3, quarantined: 1, held: 2 } }] }),
+      someMember('pc2', { isAway: true, folders: [folder], alarms: [silent] }),
+      someMember('pc3', { isAway: false, folders: [folder], alarms: [silent] }),
+      someMember('old', { isAway: false, folders: [{ ...folder, silenceMs: null, asked: null, runs: null }] }),
+    ];
+    const fleet = { name: 'server', delivers: true, trouble: undefined, kept: 0, members };
+    const { call } = await serve({ clock, live: () => ({ ...live, fleet }) });
+    const samples = samplesOf((await call('/metrics')).text);
+    const of = (name: string, member: string, more = '') =>
+      samples.get(`labfeed_fleet_${name}{member="${member}",instrument="x"${more}}`);
+    expect([of('silent', 'pc1'), of('silent', 'pc3'), of('silent', 'old')]).toEqual([0, 1, undefined]);
+    expect([of('backlog_files', 'pc1'), of('backlog_files', 'old')]).toEqual([7, undefined]);
+    expect([of('runs', 'pc1', ',state="held"'), of('runs', 'old', ',state="held"')]).toEqual([2, undefined]);
+    expect(samples.get('labfeed_fleet_member_up{member="pc2"}')).toBe(0);
+    for (const name of ['folder_up', 'waiting_files', 'silent', 'backlog_files'])
+      expect(of(name, 'pc2')).toBeUndefined();
+    expect(of('last_file_age_seconds', 'pc2')).toBeGreaterThan(0);
+  });
+
   test('the documentation names every metric, and no other', async () => {
     const page = readFileSync(new URL('../../docs/operations.md', import.meta.url), 'utf8');
     const [, rules = ''] = /```yaml\n(groups:[\s\S]*?)```/.exec(page) ?? [];
     expect(parse(rules)).toMatchObject({ groups: [{ rules: { length: 6 } }] });
-    const member = {
-      name: 'pc1',
-      role: 'all',
-      version: '1',
-      seenAt: 1,
-      skewMs: 0,
-      leads: true,
-      waiting: 2,
-      failures: 0,
-      folders: [{ instrument: 'x', watch: '/x', state: 'present', reason: undefined, lastFileAt: 1, waiting: 0 }],
-      alarms: [],
-    };
+    const member = someMember('pc1', {
+      isAway: false,
+      folders: [someFolder('x', { lastFileAt: 1, silenceMs: 5 })],
+    });
     const fleet = { name: 'pc1', delivers: true, trouble: undefined, kept: 0, members: [member] };
     const { call } = await serve({ clock, live: () => ({ ...live, fleet }), overview: async () => overview });
     const labelled = new Map<string, string>();

@@ -1,4 +1,4 @@
-import type { Live, LiveMember } from '../../src/live.js';
+import type { Live, LiveMember, MemberFolder } from '../../src/live.js';
 import type { InstrumentSummary, Job, JobDetail, Overview } from '../../src/status/api.js';
 import { NO_RUNS, someInstrument, someJob, someLive } from './status-server.js';
 
@@ -10,11 +10,28 @@ export const someSummary = (name: string, changes: Partial<InstrumentSummary> = 
   ...changes,
 });
 
-/** A machine of a fleet whose folder is missing. */
+/** An instrument of a machine of a fleet, on which nothing happens. */
+export const someFolder = (instrument: string, changes: Partial<MemberFolder> = {}): MemberFolder => ({
+  ...{ instrument, watch: `/srv/${instrument}`, state: 'present', reason: null, lastFileAt: null, silenceMs: null },
+  ...{ waiting: 0, unreadable: 0, stuck: 0, asked: 0, runs: { queued: 0, quarantined: 0, held: 0 } },
+  ...changes,
+});
+
+/** A machine of a fleet that is away. Its folder was missing. */
 export const someMember = (name: string, changes: Partial<LiveMember> = {}): LiveMember => ({
-  ...{ name, role: 'watch', version: name, seenAt: 1, skewMs: 90_000, leads: false, waiting: 2, failures: 1 },
-  folders: [{ instrument: name, watch: name, state: 'missing', reason: name, lastFileAt: 1, waiting: 3 }],
-  alarms: [name],
+  ...{
+    name,
+    role: 'watch',
+    version: name,
+    seenAt: 1,
+    isAway: true,
+    skewMs: 90_000,
+    leads: false,
+    waiting: 2,
+    failures: 1,
+  },
+  folders: [someFolder(name, { watch: name, state: 'missing', reason: name, lastFileAt: 1, waiting: 3 })],
+  alarms: [{ kind: 'folder', instrument: name, text: name }],
   ...changes,
 });
 

@@ -65,6 +65,7 @@ const about = (some: Partial<Evidence> = {}) =>
     contentRun: some.runs?.find((one) => one.sha256 === 'aaa' && one.instrument === 'nanodrop')?.id,
     journal: true,
     isJournal: false,
+    elsewhere: { machine: undefined, inside: PATH, seen: undefined, places: [], leader: undefined },
     daemon: { running: true, gate: { kind: 'open', perSecond: 10 } },
     uploads: { url: 'https://eln.example.org', instruments: ['nanodrop'] },
     servers: [{ url: 'https://eln.example.org', dialect: 'elabftw', halted: undefined, spares: [] }],
@@ -349,4 +350,50 @@ test('a run that labfeed itself has set aside is no decision of a person', () =>
   const set = run({ state: 'ignored', experiment: undefined, reason: 'its path now holds the file of run 1' });
   expect(about({ runs: [set] }).answer.text).toBe('set aside: its path now holds the file of run 1');
   expect(about({ runs: [{ ...set, failure: 'file' }] }).answer.text).toContain('a person decided');
+});
+
+const place = (machine: string, isAway = false) => ({
+  machine,
+  isAway,
+  instrument: 'nanodrop',
+  watch: '/srv/nanodrop',
+});
+const nowhere = { machine: undefined, inside: PATH, seen: undefined, places: [], leader: null };
+
+test('a run of another machine of the fleet is explained with that machine, and without the folders of this one', () => {
+  const path = `pc2:${PATH}`;
+  const seen = { isAway: true, at: NOW - 7_200_000 };
+  const elsewhere = { machine: 'pc2', inside: PATH, seen, places: [place('pc2', true)], leader: 'server' };
+  const file = { state: 'absent' } as const;
+  const held = run({ path, state: 'held', experiment: 5, reason: 'somebody changed it' });
+  const answer = about({ path, file, instruments: [], runs: [held], elsewhere });
+  expect(answer).toMatchObject({ outcome: 'held', run: 3, experiment: 5 });
+  expect(answer.answer.text).toBe('held until a person decides (experiment 5): somebody changed it');
+  expect(all(answer)).toContain(
+    `its file is, or was, ${PATH} on pc2, which is away and was last seen 2 hours ago; nanodrop watches /srv/nanodrop there → for what only that machine knows, on pc2: labfeed why ${PATH}`,
+  );
+  expect(all(answer)).not.toMatch(/no watched folder|does not exist|no instruments/);
+  const queued = run({ path, state: 'queued', experiment: undefined });
+  expect(all(about({ path, file, instruments: [], runs: [queued], elsewhere }))).toContain(
+    'server delivers for the fleet',
+  );
+  expect(all(about({ runs: [run({ state: 'queued' })], elsewhere: nowhere }))).toContain(
+    'no machine of the fleet delivers',
+  );
+});
+
+test('a file that nobody knows may be known to the machines of the fleet that watch such a folder', () => {
+  const file = { state: 'absent' } as const;
+  const elsewhere = { ...nowhere, places: [place('pc2'), place('pc3', true)] };
+  const answer = about({ file, elsewhere });
+  expect(answer.outcome).toBe('unknown');
+  expect(answer.answer.text).toBe(
+    'no run of the fleet has it, and it is not on this machine; pc2 and pc3 (away) watch such a folder, and may know more',
+  );
+  expect(answer.answer.hint).toBe(`for what only that machine knows, on pc2 and pc3: labfeed why ${PATH}`);
+  // One that is here is this machine's.
+  expect(about({ elsewhere }).outcome).toBe('waiting');
+  const path = `pc9:${PATH}`;
+  const gone = about({ path, file, instruments: [], elsewhere: { ...nowhere, machine: 'pc9' } });
+  expect(gone.answer.text).toBe('no run of the fleet has it, and it is not on this machine');
 });

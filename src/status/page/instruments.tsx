@@ -1,13 +1,22 @@
 import { useContext, useMemo, useState } from 'preact/hooks';
 import { splitHint } from '../../errors.js';
 import type { LiveInstrument } from '../../live.js';
+import { describeFolder, describeSeen, isSilent, type Place } from '../../members.js';
 import type { RunState } from '../../model.js';
-import { formatCount, formatDay, plural } from '../../text.js';
+import { formatCount, formatDay, formatDuration, plural } from '../../text.js';
 import type { InstrumentSummary, PageState } from '../api.js';
 import { role } from './client.js';
 import { Ago, IsAway, labelOf, Now, Reason, RunLink, StateChip } from './parts.js';
 import { runsHref } from './route.js';
-import { fileName, type InstrumentView, instrumentsOf, PLOT_DAYS, runsByDay, type Tone } from './summary.js';
+import {
+  conditionOf,
+  fileName,
+  type InstrumentView,
+  instrumentsOf,
+  PLOT_DAYS,
+  runsByDay,
+  type Tone,
+} from './summary.js';
 
 /** With more instruments, the compact view is the default. */
 const MAX_CARDS = 8;
@@ -60,24 +69,35 @@ const SHOWN_STATES: readonly RunState[] = ['done', 'queued', 'sending', 'quarant
 const undecidedOf = (summary: InstrumentSummary | undefined): number =>
   summary ? summary.runs.quarantined + summary.runs.held + summary.asked : 0;
 
-function toneOf({ live, summary, alarms }: InstrumentView): Tone {
-  const { tone } = conditionOf(live);
-  return tone === 'ok' && alarms.length + undecidedOf(summary) > 0 ? 'warning' : tone;
+/** What somebody should look at on another machine. */
+const needsPerson = (place: Place): boolean => {
+  const { unreadable, stuck, asked } = place.folder;
+  return isSilent(place) || (unreadable ?? 0) + (stuck ?? 0) + (asked ?? 0) > 0;
+};
+
+function toneOf(instrument: InstrumentView): Tone {
+  const { summary, alarms, places } = instrument;
+  const { tone } = conditionOf(instrument);
+  const isUnwell = alarms.length + undecidedOf(summary) > 0 || places.some(needsPerson);
+  return tone === 'ok' && isUnwell ? 'warning' : tone;
 }
 
 const SIGNS: Readonly<Record<Tone, string>> = { ok: '✓', warning: '!', error: '✕' };
 
 /** One line: what is wrong, or else the last run. */
 function InstrumentLine({ instrument }: { instrument: InstrumentView }) {
-  const { name, live, summary, alarms } = instrument;
+  const { name, summary, alarms, places } = instrument;
+  const now = useContext(Now);
   const tone = toneOf(instrument);
   const undecided = undecidedOf(summary);
+  const condition = conditionOf(instrument);
+  const unwell = places.find(needsPerson);
   const problem =
-    conditionOf(live).tone === 'ok'
+    condition.tone === 'ok'
       ? undecided > 0
         ? plural(undecided, 'decision needed', 'decisions needed')
-        : alarms[0]?.text
-      : conditionOf(live).text;
+        : (alarms[0]?.text ?? (unwell && `${unwell.member.name}: ${describeFolder(unwell, now)}`))
+      : condition.text;
   const last = summary?.last;
   return (
     <li class="line" data-tone={tone}>
@@ -98,9 +118,9 @@ function InstrumentLine({ instrument }: { instrument: InstrumentView }) {
 }
 
 function InstrumentCard({ instrument }: { instrument: InstrumentView }) {
-  const { name, live, summary } = instrument;
+  const { name, summary } = instrument;
   const isAway = useContext(IsAway);
-  const condition = conditionOf(live);
+  const condition = conditionOf(instrument);
   const tone = toneOf(instrument);
   return (
     <li class="panel card" data-tone={tone}>
@@ -129,14 +149,6 @@ function InstrumentCard({ instrument }: { instrument: InstrumentView }) {
   );
 }
 
-function conditionOf(live: LiveInstrument | undefined): { tone: Tone; readonly text: string } {
-  if (!live) return { tone: 'warning', text: 'no longer configured' };
-  if (live.line === 'stopped') return { tone: 'error', text: 'stopped' };
-  if (live.folder.state === 'missing') return { tone: 'error', text: 'folder missing' };
-  if (live.folder.state === 'unreadable') return { tone: 'error', text: 'folder unreadable' };
-  return { tone: 'ok', text: live.line === 'starting' ? 'starting…' : 'watching' };
-}
-
 function LastRun({ summary }: { summary: InstrumentSummary | undefined }) {
   const last = summary?.last;
   if (!last) return <p class="soft">No runs yet</p>;
@@ -154,9 +166,40 @@ function LastRun({ summary }: { summary: InstrumentSummary | undefined }) {
 
 const MAX_WAITING = 3;
 
-function Notes({ instrument: { live, alarms } }: { instrument: InstrumentView }) {
-  if (!live) return <p class="soft">Its folder is no longer watched. Its runs are kept.</p>;
-  const { folder, waiting, unreadable, unmatched, lastFileAt, watch } = live;
+function Notes({ instrument }: { instrument: InstrumentView }) {
+  const { live, places } = instrument;
+  if (!live && places.length === 0) return <p class="soft">Its folder is no longer watched. Its runs are kept.</p>;
+  return (
+    <>
+      {live && <OwnNotes live={live} alarms={instrument.alarms} />}
+      {places.slice(0, MAX_PLACES).map((place) => (
+        <PlaceNote place={place} />
+      ))}
+      {places.length > MAX_PLACES && (
+        <p class="soft">and {plural(places.length - MAX_PLACES, 'more machine')}, in the list of machines</p>
+      )}
+    </>
+  );
+}
+
+const MAX_PLACES = 5;
+
+/** The instrument on another machine. */
+function PlaceNote({ place }: { place: Place }) {
+  const now = useContext(Now);
+  const { member, folder } = place;
+  const isUnwell = member.isAway || needsPerson(place) || folder.state !== 'present';
+  const away = member.isAway ? `${describeSeen(member, now)}; it last reported: ` : '';
+  return (
+    <p class={isUnwell ? 'alarm' : 'soft'}>
+      <b>{member.name}</b>: {away}
+      {describeFolder(place, now)}
+    </p>
+  );
+}
+
+function OwnNotes({ live, alarms }: { live: LiveInstrument; alarms: InstrumentView['alarms'] }) {
+  const { folder, waiting, unreadable, unmatched, lastFileAt, silenceMs, watch } = live;
   const others = waiting.first.filter(({ path }) => !unreadable.first.some((one) => one.path === path));
   const notReady = waiting.files - waiting.unreadable;
   const example = unmatched.example === undefined ? '' : `, for example ${fileName(unmatched.example)}`;
@@ -198,6 +241,7 @@ function Notes({ instrument: { live, alarms } }: { instrument: InstrumentView })
       {lastFileAt !== undefined && (
         <p class="soft">
           Last file <Ago at={lastFileAt} />
+          {silenceMs !== undefined && `, expected every ${formatDuration(silenceMs)}`}
         </p>
       )}
       <p class="path">{watch}</p>

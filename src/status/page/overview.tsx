@@ -1,5 +1,14 @@
 import { useContext } from 'preact/hooks';
-import type { ConfigProblem, LiveMember } from '../../live.js';
+import type { ConfigProblem } from '../../live.js';
+import {
+  describeClock,
+  describeFolder,
+  describeOlder,
+  describeQueue,
+  describeRole,
+  describeSeen,
+  placesElsewhere,
+} from '../../members.js';
 import { formatCount, formatDuration, plural } from '../../text.js';
 import type { PageState } from '../api.js';
 import { BacklogChoices, MayNotDecide, RunChoices } from './decisions.js';
@@ -101,7 +110,8 @@ const MAX_ATTENTION = 20;
 function AttentionList({ state }: { state: PageState }) {
   const { overview, attention, attentionCount } = state;
   const backlogs = overview.instruments.filter(({ asked }) => asked > 0);
-  if (backlogs.length + attentionCount === 0) return null;
+  const elsewhere = placesElsewhere(state.live.fleet).filter(({ folder }) => (folder.asked ?? 0) > 0);
+  if (backlogs.length + elsewhere.length + attentionCount === 0) return null;
   const shown = attention.slice(0, MAX_ATTENTION);
   const hidden = attentionCount - shown.length;
   return (
@@ -120,6 +130,18 @@ function AttentionList({ state }: { state: PageState }) {
               labfeed file {asked === 1 ? 'it' : 'them'} in the notebook?
             </p>
             <BacklogChoices instrument={name} asked={asked} />
+          </li>
+        ))}
+        {elsewhere.map(({ member: { name, isAway }, folder: { instrument, asked } }) => (
+          <li key={`backlog ${name} ${instrument}`} class="panel item">
+            <h3>
+              <StateChip state="held" label="backlog" />
+              {plural(asked ?? 0, 'existing file')} of {instrument} on {name}
+            </h3>
+            <p>
+              Decide on {name}
+              {isAway && ', which is away'}: <code>labfeed backfill {instrument}</code>
+            </p>
           </li>
         ))}
         {shown.map((job) => (
@@ -146,10 +168,7 @@ function AttentionList({ state }: { state: PageState }) {
   );
 }
 
-const MAX_SKEW_MS = 5000;
-const LATE_MS = 60_000;
-
-/** The machines of a fleet, with what each of them watches. */
+/** The machines of a fleet, with what each of them watches. One that is away shows what it last reported. */
 function Machines({ state: { live } }: { state: PageState }) {
   const now = useContext(Now);
   const { fleet } = live;
@@ -161,34 +180,30 @@ function Machines({ state: { live } }: { state: PageState }) {
       {fleet.trouble !== undefined && (
         <p>
           {fleet.name} cannot reach the database: {fleet.trouble}. {kept} here until it is back.
+          {fleet.listedAt !== undefined && (
+            <>
+              {' '}
+              The machines are shown as they were <Ago at={fleet.listedAt} />.
+            </>
+          )}
         </p>
       )}
       <Table
-        columns={['Machine', 'Version', 'Last seen', 'Folders', 'Waiting', 'Attention']}
-        rows={fleet.members.map(
-          ({ name, role, version, leads, seenAt, skewMs, waiting, failures, folders, alarms }) => [
-            `${name} (${leads ? 'delivers' : role === 'watch' ? 'watches' : 'ready to deliver'})`,
-            version,
-            now - seenAt > LATE_MS ? `${formatDuration(now - seenAt)} ago` : 'now',
-            folders.map((one) => describeFolder(one, now)).join('; '),
-            waiting === 0 ? 'nothing' : plural(waiting, 'operation'),
-            [
-              ...(Math.abs(skewMs) > MAX_SKEW_MS ? [`its clock is ${Math.round(skewMs / 1000)} s ahead`] : []),
-              ...(failures > 0 ? [`${plural(failures, 'operation')} set aside`] : []),
-              ...alarms,
-            ].join('; '),
-          ],
-        )}
+        columns={['Machine', 'Version', 'Seen', 'Folders', 'Queue', 'Attention']}
+        rows={fleet.members.map((member) => [
+          `${member.name} (${describeRole(member)})`,
+          member.version,
+          `${describeSeen(member, now)}, ${describeClock(member)}`,
+          [
+            ...(member.isAway && member.folders.length > 0 ? ['as last reported'] : []),
+            ...member.folders.map((folder) => `${folder.instrument}: ${describeFolder({ member, folder }, now)}`),
+          ].join('; '),
+          describeQueue(member).join(', ') || 'empty',
+          [...describeOlder(member), ...member.alarms.map(({ text }) => text)].join('; '),
+        ])}
       />
     </section>
   );
-}
-
-function describeFolder(folder: LiveMember['folders'][number], now: number): string {
-  const { instrument, watch, state, reason, lastFileAt, waiting } = folder;
-  const there = state === 'present' ? '' : ` is ${state}${reason ? ` (${reason})` : ''}`;
-  const last = lastFileAt == null ? '' : `, last file ${formatDuration(now - lastFileAt)} ago`;
-  return `${instrument}: ${watch}${there}${last}${waiting > 0 ? `, ${plural(waiting, 'file')} not ready` : ''}`;
 }
 
 function QueuePanel({ state }: { state: PageState }) {

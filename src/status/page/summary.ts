@@ -1,4 +1,5 @@
 import type { LimiterState, LiveAlarm, LiveInstrument } from '../../live.js';
+import { alarmsElsewhere, type Place, placesElsewhere } from '../../members.js';
 import {
   asSentence,
   capitalize,
@@ -37,6 +38,7 @@ export function healthOf(state: PageState, now: number): Health {
     ...configProblems(state),
     ...pendingDecisions(state),
     ...otherAlarms(state),
+    ...awayMachines(state),
   ];
   if (!worst) return { tone: 'ok', sentence: describeNormal(state), others: [] };
   return { tone: worst.tone, sentence: worst.text, others: others.map(({ text }) => text) };
@@ -47,7 +49,7 @@ const warning = (text: string): Problem => ({ tone: 'warning', text });
 
 function describeNormal(state: PageState): string {
   const { done, inProgress, notReady } = totalsOf(state);
-  const folders = state.live.instruments.length;
+  const folders = state.live.instruments.length + placesElsewhere(state.live.fleet).length;
   if (folders === 0) return 'No instruments configured yet';
   if (done + inProgress === 0) return `All good: watching ${plural(folders, 'folder')}, no runs yet`;
   const waiting = inProgress + notReady;
@@ -97,10 +99,25 @@ function pendingDecisions(state: PageState): Problem[] {
 /** Alarms that another sentence already covers. */
 const COVERED = ['journal', 'outage', 'auth', 'configuration', 'quarantine', 'held'];
 
-const otherAlarms = ({ live }: PageState): Problem[] =>
-  live.alarms
+const otherAlarms = ({ live }: PageState): Problem[] => [
+  ...live.alarms
     .filter(({ kind }) => !COVERED.includes(kind))
-    .map(({ kind, text }) => (kind === 'folder' ? error(text) : warning(text)));
+    .map(({ kind, text }) => (kind === 'folder' ? error(text) : warning(text))),
+  ...alarmsElsewhere(live.fleet, live.alarms).map(warning),
+];
+
+const MAX_NAMED = 5;
+
+/** PCs are switched off at night, which raises no alarm. But nobody knows how their folders are. */
+function awayMachines({ live: { fleet } }: PageState): Problem[] {
+  const members = fleet?.members ?? [];
+  const away = members.filter(({ isAway }) => isAway).map(({ name }) => name);
+  if (away.length === 0) return [];
+  const names = away.length > MAX_NAMED ? '' : `: ${joinWords(away)}`;
+  return [
+    warning(`${away.length} of ${plural(members.length, 'machine')} ${away.length === 1 ? 'is' : 'are'} away${names}`),
+  ];
+}
 
 /** Whether the notebook is not available, or nothing may be sent to it. */
 export const isAway = ({ live: { notebook } }: PageState): boolean =>
@@ -110,11 +127,15 @@ export const isAway = ({ live: { notebook } }: PageState): boolean =>
 export function totalsOf({ overview: { instruments }, live }: PageState) {
   const sum = (counts: readonly number[]): number => counts.reduce((total, count) => total + count, 0);
   const oldest = instruments.flatMap(({ oldestAt }) => oldestAt ?? []);
+  const elsewhere = placesElsewhere(live.fleet);
   return {
     done: sum(instruments.map(({ runs }) => runs.done)),
     inProgress: sum(instruments.map(({ runs }) => runs.queued + runs.sending)),
-    notReady: sum(live.instruments.map(({ waiting }) => waiting.files - waiting.unreadable)),
-    backlogs: instruments.filter(({ asked }) => asked > 0).length,
+    notReady: sum([
+      ...live.instruments.map(({ waiting }) => waiting.files - waiting.unreadable),
+      ...elsewhere.map(({ folder }) => folder.waiting),
+    ]),
+    backlogs: [...instruments, ...elsewhere.map(({ folder }) => folder)].filter(({ asked }) => (asked ?? 0) > 0).length,
     oldestAt: oldest.length === 0 ? undefined : Math.min(...oldest),
   };
 }
@@ -183,20 +204,54 @@ export interface InstrumentView {
   readonly live: LiveInstrument | undefined;
   readonly summary: InstrumentSummary | undefined;
   readonly alarms: readonly LiveAlarm[];
+  /** The same instrument on other machines of the fleet. */
+  readonly places: readonly Place[];
 }
 
 /** Alarms that are not repeated on the instrument's card. */
 const NOT_ON_CARD = ['quarantine', 'held', 'configuration'];
 
-/** In the order of the configuration; those that only the journal knows come last. */
+/** In the order of the configuration; those of other machines and those that only the journal knows come last. */
 export function instrumentsOf({ live, overview }: PageState): InstrumentView[] {
-  const names = new Set([...live.instruments, ...overview.instruments].map(({ name }) => name));
+  const elsewhere = placesElsewhere(live.fleet);
+  const others = elsewhere.map(({ folder }) => folder.instrument).sort();
+  const names = new Set([
+    ...live.instruments.map(({ name }) => name),
+    ...others,
+    ...overview.instruments.map(({ name }) => name),
+  ]);
   return [...names].map((name) => ({
     name,
     live: live.instruments.find((instrument) => instrument.name === name),
     summary: overview.instruments.find((instrument) => instrument.name === name),
     alarms: live.alarms.filter(({ instrument, kind }) => instrument === name && !NOT_ON_CARD.includes(kind)),
+    places: elsewhere.filter(({ folder }) => folder.instrument === name),
   }));
+}
+
+/** How an instrument is: on this machine, and on the others that have it. A machine that is away counts as unknown. */
+export function conditionOf({ live, places }: Pick<InstrumentView, 'live' | 'places'>): { tone: Tone; text: string } {
+  const own = live && ownCondition(live);
+  if (own && (own.tone !== 'ok' || places.length === 0)) return own;
+  if (!own && places.length === 0) return { tone: 'warning', text: 'no longer configured' };
+  const bad = places.find(
+    ({ member, folder }) => !member.isAway && folder.state !== 'present' && folder.state !== 'unknown',
+  );
+  if (bad) {
+    const what = bad.folder.state === 'stopped' ? 'stopped' : `folder ${bad.folder.state}`;
+    return { tone: 'error', text: `${what} on ${bad.member.name}` };
+  }
+  const [total, away] = [places.length + (own ? 1 : 0), places.filter(({ member }) => member.isAway).length];
+  if (away === total) return { tone: 'warning', text: away === 1 ? 'its machine is away' : 'its machines are away' };
+  if (away > 0) return { tone: 'warning', text: `watching on ${total - away} of ${total} machines` };
+  return own && total === 1 ? own : { tone: 'ok', text: total === 1 ? 'watching' : `watching on ${total} machines` };
+}
+
+function ownCondition(live: LiveInstrument): { tone: Tone; text: string } {
+  if (live.line === 'stopped') return { tone: 'error', text: 'stopped' };
+  if (live.folder.state === 'missing') return { tone: 'error', text: 'folder missing' };
+  if (live.folder.state === 'unreadable') return { tone: 'error', text: 'folder unreadable' };
+  return { tone: 'ok', text: live.line === 'starting' ? 'starting…' : 'watching' };
 }
 
 /** The last part of a path; paths may come from Windows. */

@@ -3,8 +3,15 @@ import { splitHint } from '../../../src/errors.js';
 import type { LimiterState } from '../../../src/live.js';
 import type { PageState } from '../../../src/status/api.js';
 import { parseRoute, runsHref } from '../../../src/status/page/route.js';
-import { describeNotebook, fileName, healthOf, instrumentsOf, runsByDay } from '../../../src/status/page/summary.js';
-import { someSummary } from '../../support/page-states.js';
+import {
+  conditionOf,
+  describeNotebook,
+  fileName,
+  healthOf,
+  instrumentsOf,
+  runsByDay,
+} from '../../../src/status/page/summary.js';
+import { someFolder, someMember, someSummary } from '../../support/page-states.js';
 import { NO_RUNS, someInstrument, someLive } from '../../support/status-server.js';
 
 const NOW = new Date(2026, 2, 4, 14, 30).getTime();
@@ -149,4 +156,32 @@ test('an address leads to its view, and an unknown one to the overview', () => {
   expect(parseRoute('#/runs/17')).toEqual({ view: 'run', id: 17 });
   expect(parseRoute('#/runs?before=x')).toMatchObject({ view: 'runs', before: undefined });
   for (const other of ['', '#', '#/runs/x', '#main']) expect(parseRoute(other)).toEqual({ view: 'overview' });
+});
+
+test('the instruments of all machines of a fleet are listed, and one that is away is never well', () => {
+  const here = { isAway: false, alarms: [], folders: [someFolder('hplc')] };
+  const stateWith = (...members: ReturnType<typeof someMember>[]) => {
+    const fleet = { name: 'pc1', delivers: false, trouble: undefined, kept: 0, members };
+    return stateOf({ live: someLive({ instruments: [someInstrument('balance')], fleet }) });
+  };
+  const conditionsIn = (state: PageState) => instrumentsOf(state).map((one) => [one.name, conditionOf(one)] as const);
+  const conditions = (...members: ReturnType<typeof someMember>[]) =>
+    Object.fromEntries(conditionsIn(stateWith(...members)).map(([name, { tone, text }]) => [name, `${tone}: ${text}`]));
+  const [two, three] = [someMember('pc2', here), someMember('pc3', here)];
+  const away = someMember('pc4', { ...here, isAway: true });
+  expect(conditions(two)).toEqual({ balance: 'ok: watching', hplc: 'ok: watching' });
+  expect(conditions(two, three)['hplc']).toBe('ok: watching on 2 machines');
+  expect(conditions(two, away)['hplc']).toBe('warning: watching on 1 of 2 machines');
+  expect(conditions(away)['hplc']).toBe('warning: its machine is away');
+  const missing = someMember('pc5', { ...here, folders: [someFolder('balance', { state: 'missing' })] });
+  expect(conditions(missing)['balance']).toBe('error: folder missing on pc5');
+  // What the other machine says, and that one is away, is in the sentence at the top.
+  expect(healthOf(stateWith(two, three), NOW).sentence).toBe('All good: watching 3 folders, no runs yet');
+  expect(healthOf(stateWith(two, away), NOW)).toMatchObject({
+    tone: 'warning',
+    sentence: '1 of 2 machines is away: pc4',
+  });
+  const silent = { kind: 'silence', instrument: 'hplc', text: 'hplc: no file' };
+  const both = [someMember('pc2', { ...here, alarms: [silent] }), someMember('pc3', { ...here, alarms: [silent] })];
+  expect(healthOf(stateWith(...both), NOW).sentence).toBe('pc2, pc3: hplc: no file');
 });

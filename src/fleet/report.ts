@@ -1,0 +1,108 @@
+import { createHash } from 'node:crypto';
+import type { Clock } from '../clock.js';
+import type { ListedInstrument } from '../config/load.js';
+import type { Journal } from '../journal/journal.js';
+import type { Live, LiveMember } from '../live.js';
+import type { Postgres } from './database.js';
+
+interface ReportDeps {
+  readonly journal: Pick<Journal, 'store' | 'intake'>;
+  readonly postgres: Postgres;
+  member(): number;
+  readonly clock: Clock;
+  /** How far the working copy has followed; undefined for a watcher. */
+  followed(): number | undefined;
+  live(): Live;
+  /** The instruments of this machine, for `recover`. */
+  listed(): readonly ListedInstrument[];
+}
+
+/**
+ * For the other members: it runs, its clock, and what it does. The report of a machine on which nothing happens stays the
+ * same, and is not sent again. The answer says what the database has, which may have been restored from a backup.
+ */
+export async function beat(deps: ReportDeps): Promise<void> {
+  const { postgres, member, clock, followed } = deps;
+  const report = JSON.stringify(await reportOf(deps));
+  const values = [member(), followed() ?? null, clock.now()];
+  const known = await postgres.row<{ hash: string | null }>(
+    `UPDATE labfeed.members SET seen_at = clock_timestamp(), followed = $2,
+       skew_ms = $3 - (extract(epoch FROM clock_timestamp()) * 1000)::bigint WHERE id = $1 RETURNING md5(live::text) AS hash`,
+    values,
+  );
+  if (known?.hash === createHash('md5').update(report).digest('hex')) return;
+  await postgres.run('UPDATE labfeed.members SET live = $2 WHERE id = $1', [member(), report]);
+}
+
+/** One entry for each instrument, none for files. Parts of it have the names that older versions use, which read it, too. */
+async function reportOf({ journal, live, listed }: ReportDeps) {
+  const { version, instruments, alarms } = live();
+  const backlogs = await journal.intake.backlogs();
+  const tallies = journal.store.db.rows<{ instrument: string; state: string; runs: number }>`
+    SELECT instrument, state, runs FROM tallies WHERE runs > 0`;
+  const count = (name: string, ...states: readonly string[]): number =>
+    tallies
+      .filter(({ instrument, state }) => instrument === name && states.includes(state))
+      .reduce((sum, { runs }) => sum + runs, 0);
+  return {
+    version,
+    instruments: instruments.map(
+      ({ name, watch, line, folder, lastFileAt, silenceMs, waiting, unreadable, stuck }) => ({
+        ...{ name, watch, line, folder, lastFileAt, silenceMs },
+        ...{
+          waiting: { files: waiting.files },
+          unreadable: { files: unreadable.files },
+          stuck: { files: stuck.files },
+        },
+        asked: backlogs.get(name) ?? 0,
+        // Its own journal learns of the end of each run, not of the steps before.
+        runs: {
+          queued: count(name, 'queued', 'sending'),
+          quarantined: count(name, 'quarantined'),
+          held: count(name, 'held'),
+        },
+      }),
+    ),
+    alarms: alarms.map(({ kind, instrument, text }) => ({ kind, instrument, text })),
+    listed: listed(),
+  };
+}
+
+/** A machine reports every ten seconds. */
+const AWAY = "interval '1 minute'";
+
+/**
+ * Every machine with what it last reported. Each has its own clock, so times are converted to the clock of this one. One that was installed again has another number, and is listed once, unless something of the former one waits.
+ */
+export async function listMembers(postgres: Postgres, clock: Clock): Promise<LiveMember[]> {
+  const rows = await postgres.rows<
+    Omit<LiveMember, 'seenAt'> & { readonly databaseNow: number; readonly seenAgoMs: number }
+  >(
+    `SELECT name, role, version, (extract(epoch FROM clock_timestamp() - seen_at) * 1000)::bigint AS "seenAgoMs",
+       (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS "databaseNow",
+       seen_at < clock_timestamp() - ${AWAY} AS "isAway", skew_ms AS "skewMs",
+       coalesce(members.id = leader AND until > now(), false) AS leads, coalesce(waiting, 0) AS waiting,
+       coalesce(failures, 0) AS failures, coalesce((SELECT json_agg(json_build_object('instrument', part->'name', 'watch',
+       part->'watch', 'state', CASE part->>'line' WHEN 'stopped' THEN 'stopped' ELSE part->'folder'->>'state' END, 'reason',
+       part->'folder'->'reason', 'lastFileAt', part->'lastFileAt', 'silenceMs', part->'silenceMs', 'waiting',
+       part->'waiting'->'files', 'unreadable', part->'unreadable'->'files', 'stuck', part->'stuck'->'files', 'asked',
+       part->'asked', 'runs', part->'runs')) FROM json_array_elements(live->'instruments') AS part), '[]') AS folders,
+       coalesce((SELECT json_agg(json_build_object('kind', part->'kind', 'instrument', part->'instrument', 'text',
+       part->'text')) FROM json_array_elements(live->'alarms') AS part), '[]') AS alarms
+       FROM labfeed.fleet, labfeed.members
+       LEFT JOIN (SELECT member, count(*) AS waiting FROM labfeed.operations GROUP BY 1) AS sent ON sent.member = members.id
+       LEFT JOIN (SELECT member, count(*) AS failures FROM labfeed.failures GROUP BY 1) AS failed
+       ON failed.member = members.id WHERE seen_at > now() - interval '30 days' AND (waiting > 0 OR failures > 0
+       OR NOT EXISTS (SELECT 1 FROM labfeed.members AS other WHERE other.name = members.name AND other.seen_at > members.seen_at))
+       ORDER BY name, seen_at`,
+  );
+  const now = clock.now();
+  return rows.map(({ seenAgoMs, databaseNow, ...member }) => {
+    const aheadMs = member.skewMs - (now - databaseNow);
+    const folders = member.folders.map(({ lastFileAt, ...folder }) => ({
+      ...folder,
+      lastFileAt: lastFileAt == null ? null : lastFileAt - aheadMs,
+    }));
+    return { ...member, seenAt: now - seenAgoMs, folders };
+  });
+}

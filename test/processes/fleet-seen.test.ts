@@ -1,0 +1,89 @@
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import type { LiveMember } from '../../src/live.js';
+import { weighing } from '../support/daemon-process.js';
+import { expectFiled, makeFleet } from '../support/fleet-site.js';
+import { labfeed } from '../support/labfeed.js';
+import { connectTo, noPostgres } from '../support/postgres.js';
+import { until } from '../support/until.js';
+
+const FEW = 'ready: { quiet: 150ms }, experiment: { plot: never }';
+
+describe.skipIf(noPostgres)('any machine of a fleet answers for all', () => {
+  test('status and why know the folders, runs and files of the others, and a machine that is away is called so', async () => {
+    const fleet = await makeFleet();
+    const instruments = `  balance: { watch: data/balance, ${FEW}, silence: 1s }`;
+    const [one, two, server] = [
+      fleet.member('pc1', { role: 'watch', instruments }),
+      fleet.member('pc2', { role: 'watch', instruments: `  hplc: { watch: data/balance, ${FEW} }` }),
+      fleet.member('server', { role: 'deliver' }),
+    ];
+    one.drop('good.csv', weighing(1));
+    two.drop('other.csv', weighing(2));
+    two.drop('odd.csv', 'neither a table\nnor, anything; else\n');
+    const [delivering, , second] = [server.start(), one.start(), two.start()];
+    await expectFiled(fleet, 2);
+    const ask = async (config: string, ...args: string[]) => (await labfeed([...args, '--config', config])).stdout;
+    const members = async (config: string): Promise<LiveMember[]> =>
+      JSON.parse(await ask(config, 'status', '--json')).live?.fleet?.members ?? [];
+    const of = async (name: string) => (await members(server.config)).find((member) => member.name === name);
+
+    await until(
+      'pc1 is silent',
+      async () => (await of('pc1'))?.alarms.some(({ kind }) => kind === 'silence') === true,
+      60_000,
+    );
+    await until(
+      'pc2 has a run in quarantine',
+      async () => (await of('pc2'))?.folders[0]?.runs?.quarantined === 1,
+      60_000,
+    );
+    expect(await of('pc1')).toMatchObject({
+      ...{ isAway: false, role: 'watch' },
+      folders: [
+        { instrument: 'balance', silenceMs: 1000, state: 'present', runs: { queued: 0, quarantined: 0, held: 0 } },
+      ],
+    });
+
+    // The watcher asks for a run of another PC: by its name, as the fleet names it, and by its path there.
+    const path = join(two.folder, 'data', 'balance', 'odd.csv');
+    for (const asked of ['odd.csv', `pc2:${path}`]) {
+      await until(
+        `pc1 knows ${asked}`,
+        async () => (await ask(one.config, 'why', asked)).includes('quarantined'),
+        30_000,
+      );
+      expect(await ask(one.config, 'why', asked)).toContain(`${path} on pc2; hplc watches`);
+    }
+    // All folders of this test are on one machine: once the file is gone, its path is one of another PC only.
+    rmSync(path);
+    expect(await ask(one.config, 'why', path)).toContain(`${path} on pc2; hplc watches`);
+    expect(await ask(one.config, 'why', 'other.csv')).toMatch(/filed on .* as experiment \d/);
+    const unknown = join(two.folder, 'data', 'balance', 'later.csv');
+    expect(await ask(one.config, 'why', unknown)).toContain('pc2 watches such a folder, and may know more');
+    expect(await ask(one.config, 'why', 'later')).toContain('ask there: labfeed why later');
+    expect(await ask(one.config, 'why', `pc1:${join(one.folder, 'data', 'balance', 'good.csv')}`)).toMatch(/filed on/);
+
+    // It is switched off, and time passes.
+    await second.kill();
+    const postgres = connectTo(fleet.url);
+    onTestFinished(() => postgres.close());
+    await postgres.run("UPDATE labfeed.members SET seen_at = seen_at - interval '3 hours' WHERE name = 'pc2'");
+    await until('pc2 is away', async () => (await of('pc2'))?.isAway === true, 60_000);
+    const text = await ask(server.config, 'status');
+    expect(text).toMatch(/pc2: watch, version \S+, away, last seen 3 hours ago, clock correct; it last reported:/);
+    expect(text).toMatch(/hplc +.* on pc2 \(away\)/);
+    expect(text).toContain('1 run quarantined');
+
+    // An older version reports less, and is shown as such.
+    await postgres.run(
+      `UPDATE labfeed.members SET live = '{"instruments":[{"name":"hplc","watch":"/x","line":"watching",
+         "folder":{"state":"present"},"waiting":{"files":0,"first":[]}}],"alarms":[]}' WHERE name = 'pc2'`,
+    );
+    await until('pc2 is older', async () =>
+      (await ask(server.config, 'status')).includes('its version does not report silence, runs and backlogs'),
+    );
+    await delivering.stop();
+  }, 240_000);
+});
