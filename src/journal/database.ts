@@ -287,17 +287,20 @@ export class Connection {
   }
 
   exists(text: TemplateStringsArray, ...values: Values): boolean {
-    return this.row(text, ...values) !== undefined;
+    const [{ statement }, bound] = this.#bind(text, values);
+    return statement.get(...bound) !== undefined;
   }
 
   /** The first column of every row. */
   values<T>(text: TemplateStringsArray, ...values: Values): T[] {
-    return this.rows(text, ...values).map(firstColumn) as T[];
+    const [{ statement }, bound] = this.#bind(text, values);
+    return (statement.all(...bound) as unknown[][]).map(([first]) => (first ?? undefined) as T);
   }
 
   /** The first column of the first row; undefined if it is null or there is no row. */
   value<T>(text: TemplateStringsArray, ...values: Values): T | undefined {
-    return firstColumn(this.row(text, ...values)) as T | undefined;
+    const [{ statement }, bound] = this.#bind(text, values);
+    return ((statement.get(...bound) as unknown[] | undefined)?.[0] ?? undefined) as T | undefined;
   }
 
   /** For a text that is assembled elsewhere. Compiled once, too. */
@@ -317,8 +320,6 @@ export class Connection {
     return [prepared, whole.values];
   }
 }
-
-const firstColumn = (row: unknown): unknown => Object.values((row as object | undefined) ?? {})[0] ?? undefined;
 
 /** Within a commit. Events keep the names under which older versions stored them. */
 export function addHistory(db: Connection, run: number, at: number, event: string, detail?: object): void {

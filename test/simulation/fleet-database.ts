@@ -4,6 +4,7 @@ import { FLEET_STEPS, type Tables } from '../../src/fleet/tables.js';
 import type { FleetState } from '../../src/journal/forwards.js';
 import { MIGRATIONS } from '../../src/journal/migrations.js';
 import type { Random } from '../support/random.js';
+import { createContents, isLock, type Result, type Statement, type Transaction } from './fleet-contents.js';
 import { type SimulatedProcess, START, type Timeline } from './timeline.js';
 import type { Trace } from './world.js';
 
@@ -31,6 +32,12 @@ export interface SimulatedDatabase {
   calm(): void;
 }
 
+/** An operation of a member, and the contents that it needs. */
+interface Sent {
+  readonly operation: unknown;
+  readonly contents: readonly string[];
+}
+
 type Cell = string | number | null;
 type Row = Record<string, Cell>;
 
@@ -46,8 +53,6 @@ interface State {
 }
 
 type Values = readonly unknown[];
-type Result = { readonly rows: readonly object[]; readonly count?: number };
-type Statement = readonly [begin: string, act: (values: Values) => Result];
 
 const NOTHING: Result = { rows: [] };
 const one = (row: object): Result => ({ rows: [row] });
@@ -73,7 +78,8 @@ export function createDatabase(
     ...{ sender: null, notebook: null, session_key: null },
   };
   const members: { id: number; instance: string; name: string }[] = [];
-  const operations = new Map<number, Map<number, unknown>>();
+  const operations = new Map<number, Map<number, Sent>>();
+  const contents = createContents(timeline, () => starts);
   const changes = new Map<number, { changes: readonly Change[]; mark: string; previous: string }>();
   const rows = new Map([...tables.keys()].map((name) => [name, new Map<string, Row>()]));
   const shipped = { runs: new Map<string, number>(), origins: new Map<string, number>() };
@@ -159,10 +165,17 @@ export function createDatabase(
     return one({ id: member.id });
   }
 
-  function insertOperations(member: number, numbers: readonly number[], texts: readonly string[]): Result {
-    const own = operations.get(member) ?? new Map<number, unknown>();
+  function insertOperations(
+    member: number,
+    numbers: readonly number[],
+    texts: readonly string[],
+    needed: readonly string[],
+  ): Result {
+    const own = operations.get(member) ?? new Map<number, Sent>();
     operations.set(member, own);
-    for (const [n, number] of numbers.entries()) if (!own.has(number)) own.set(number, JSON.parse(texts[n] ?? ''));
+    for (const [n, number] of numbers.entries())
+      if (!own.has(number))
+        own.set(number, { operation: JSON.parse(texts[n] ?? ''), contents: JSON.parse(needed[n] ?? '[]') });
     return NOTHING;
   }
 
@@ -172,7 +185,7 @@ export function createDatabase(
     const sent = members.flatMap(({ id, name }) =>
       inOrder(id)
         .slice(0, ofEach)
-        .map((number) => ({ member: id, name, number, operation: operations.get(id)?.get(number) })),
+        .map((number) => ({ member: id, name, number, operation: operations.get(id)?.get(number)?.operation })),
     );
     return { rows: sent.sort((a, b) => a.number - b.number || a.member - b.member) };
   }
@@ -249,7 +262,8 @@ export function createDatabase(
     ['INSERT INTO labfeed.members', ([instance, name]) => insertMember(instance as string, name as string)],
     [
       'INSERT INTO labfeed.operations',
-      ([member, numbers, texts]) => insertOperations(member as number, numbers as number[], texts as string[]),
+      ([member, numbers, texts, needed]) =>
+        insertOperations(member as number, numbers as number[], texts as string[], needed as string[]),
     ],
     ['SELECT shipped, origins.run AS own', ([member, from]) => statesOf(member as number, from as number)],
     ['SELECT answer FROM labfeed.answers', () => NOTHING],
@@ -271,8 +285,14 @@ export function createDatabase(
         return NOTHING;
       },
     ],
-    ['SELECT DISTINCT sha256 FROM labfeed.contents', () => NOTHING],
-    ['SELECT 1 FROM labfeed.complete', () => NOTHING],
+    ...contents.statements,
+    [
+      'SELECT DISTINCT unnest(contents)',
+      ([wanted]) => {
+        const needed = [...operations.values()].flatMap((own) => [...own.values()].flatMap((sent) => sent.contents));
+        return { rows: needed.filter((sha256) => (wanted as string[]).includes(sha256)).map((sha256) => ({ sha256 })) };
+      },
+    ],
     ['SELECT pg_advisory_xact_lock', () => NOTHING],
     ['CREATE SCHEMA IF NOT EXISTS labfeed', () => NOTHING],
     ['SELECT version FROM labfeed.version', () => one({ version: FLEET_STEPS.length })],
@@ -290,13 +310,15 @@ export function createDatabase(
     return act(values);
   }
 
-  /** What it reads is of one moment. What it writes is left for the commit. */
-  function openTransaction() {
+  /** What it reads of tables is of one moment. What it writes is left for the commit. */
+  function openTransaction(process: SimulatedProcess) {
+    const transaction: Transaction = { process, starts, at: timeline.elapsedMs(), isCommitting: false, isOver: false };
     const writes: (() => void)[] = [];
     const seen = new Map([...rows].map(([name, all]) => [name, [...all.values()]]));
     const fleetThen = execute('SELECT epoch, seq, mark, journal FROM labfeed.fleet', []);
     let reading: Result = NOTHING;
     return {
+      transaction,
       writes,
       async query(statement: string | { readonly text: string }, values: Values = []): Promise<Result> {
         const text = typeof statement === 'string' ? statement : statement.text;
@@ -304,9 +326,12 @@ export function createDatabase(
         if (name !== undefined) reading = { rows: (seen.get(name) ?? []).map((row) => cellsOf(row, name)) };
         if (text.startsWith('FETCH')) return reading;
         if (name !== undefined || text === 'CLOSE loading') return NOTHING;
-        if (/^(INSERT|SELECT pg_notify)/.test(text)) writes.push(() => execute(text, values));
+        if (isLock(text, values)) await contents.lock(transaction);
+        if (/^(INSERT|DELETE|SELECT pg_notify)/.test(text)) writes.push(() => execute(text, values));
         if (writes.length > 0) return NOTHING;
-        return text.startsWith('SELECT epoch, seq, mark, journal') ? fleetThen : execute(text, []);
+        if (text.startsWith('SELECT epoch, seq, mark, journal')) return fleetThen;
+        const result = execute(text, values);
+        return { ...result, rowCount: result.rows.length };
       },
     };
   }
@@ -357,17 +382,27 @@ export function createDatabase(
         row: async (text: string, values?: Values) => (await query(text, values)).rows[0],
         run: async (text: string, values?: Values) => (await query(text, values)).count ?? 0,
         transaction: async <T>(work: (client: object) => Promise<T>) => {
-          const { writes, ...client } = await call(process, link, openTransaction);
-          const result = await work(client);
+          const { transaction, writes, ...client } = await call(process, link, () => openTransaction(process));
           const commit = (): void => {
+            if (contents.isLost(transaction)) throw new DatabaseError('25P03', 'the transaction took too long');
+            transaction.isOver = true;
             for (const write of writes) write();
           };
-          if (writes.length > 0) await call(process, link, commit);
-          return result;
+          try {
+            const result = await work(client);
+            transaction.isCommitting = writes.length > 0;
+            if (transaction.isCommitting) await call(process, link, commit);
+            return result;
+          } finally {
+            // Otherwise, what it has locked stays so until the commit arrives.
+            if (!transaction.isCommitting) transaction.isOver = true;
+          }
         },
         listen(wake: (payload: string) => void) {
           const listener = (payload: string): void => {
-            if (!link.isCut && random.chance(0.8)) process.at(1 + random.below(10), () => wake(payload));
+            // Nobody waits for what standbys do once nothing more goes wrong.
+            const share = isCalm && payload === 'changes' ? 0.1 : 0.8;
+            if (!link.isCut && random.chance(share)) process.at(1 + random.below(10), () => wake(payload));
           };
           listeners.add(listener);
           listening.add(listener);

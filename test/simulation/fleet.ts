@@ -8,7 +8,9 @@ import { readTables, type Tables } from '../../src/fleet/tables.js';
 import type { WorkingCopy } from '../../src/fleet/working-copy.js';
 import { Connection } from '../../src/journal/database.js';
 import { createJournal, type Journal } from '../../src/journal/journal.js';
-import { type FakeRequest, intercept } from '../support/fake-notebook.js';
+import type { FileToSend } from '../../src/notebook/http.js';
+import type { Spool } from '../../src/spool.js';
+import { FAULTS, type FakeRequest, intercept } from '../support/fake-notebook.js';
 import { ReusableDatabase } from '../support/reusable-database.js';
 import { scheduleConditions } from './conditions.js';
 import { CopyDatabase } from './copy-database.js';
@@ -19,7 +21,7 @@ import { isHalted, listOpen, parkPoisoned, useSpares } from './settle.js';
 import { EndlessError, type SimulatedProcess } from './timeline.js';
 import { createUsers } from './users.js';
 import { verify } from './verify.js';
-import { createWorld, poisonedFile, runOf, type Trace, type World } from './world.js';
+import { contentOf, createWorld, poisonedFile, rawFileOf, runOf, type Trace, type World } from './world.js';
 
 /**
  * Histories of a fleet: the real code of src/fleet, delivery and journals, against a simulated database and the fake
@@ -42,7 +44,8 @@ export function createFleetSimulation() {
         journal.empty();
         copy.empty();
       }
-      const site = createSite(createWorld(seed, unused, trace, { events: CONDITIONS }), slots, tables, statements);
+      const content = { events: CONDITIONS, withFiles: seed % 4 === 0 };
+      const site = createSite(createWorld(seed, unused, trace, content), slots, tables, statements);
       try {
         await runHistory(site);
       } catch (error) {
@@ -83,6 +86,8 @@ interface Member {
   readonly notebook: Link;
   /** How far its wall clock is ahead. */
   readonly aheadMs: number;
+  /** The copies of raw files in its spool. */
+  readonly copies: Set<string>;
   running: { readonly process: SimulatedProcess; readonly fleet: Fleet; readonly journal: Journal } | undefined;
 }
 
@@ -96,7 +101,16 @@ function createSite(world: World, slots: readonly Slot[], tables: Tables, statem
     const aheadMs = random.chance(0.3) ? random.below(7_200_000) - 3_600_000 : 0;
     const [database, notebook] = [{ isCut: false }, { isCut: false }];
     const isDeliverer = n < deliverers;
-    return { name: `pc${n + 1}`, isDeliverer, slot, database, notebook, aheadMs, running: undefined };
+    return {
+      name: `pc${n + 1}`,
+      isDeliverer,
+      slot,
+      database,
+      notebook,
+      aheadMs,
+      copies: new Set(),
+      running: undefined,
+    };
   });
   const database: SimulatedDatabase = createDatabase(FLEET, tables, statements, world);
   return {
@@ -107,8 +121,8 @@ function createSite(world: World, slots: readonly Slot[], tables: Tables, statem
     /** By the ids of the session keys that the notebook accepts. */
     keys: new Map<number, { readonly name: string | undefined; readonly text: string }>(),
     givesKeys: random.chance(0.5),
-    /** Whether nothing more goes wrong, and the leader has something to do. */
-    isWaiting: false,
+    /** Once nothing more goes wrong, the leader has something to do, or members are still to learn what it did. */
+    phase: 'eventful' as 'eventful' | 'delivering' | 'reporting',
     /** How many more requests are delayed by pauses of the leader, and when the last of them has arrived. */
     pauses: { left: random.below(4), overAt: 0 },
     /** Which members see the file of each run. */
@@ -168,15 +182,26 @@ function connectNotebook(site: Site, member: Member, process: SimulatedProcess, 
         await pause(ms, (done) => timeline.at(ms, done));
       }
       if (!process.alive()) return new Promise<never>(() => undefined);
+      const uploaded = request.operation === 'uploadFile' ? await readFirst(site, request) : request.carryOut;
       const carryOut = async () => {
         if (!isValid(used)) throw refuse(401);
-        return request.carryOut();
+        return uploaded();
       };
       trace?.(`${member.name}, ${used}:`);
       return send({ ...request, carryOut }, world, process, member.notebook.isCut);
     }, request.isWrite);
   });
   return { ...api, close: async () => undefined };
+}
+
+/** A server has the whole file before it looks at the key. A client that cannot read the file in time gives up. */
+async function readFirst({ world }: Site, { args: [id, file] }: FakeRequest): Promise<FakeRequest['carryOut']> {
+  const { timeline, notebook } = world;
+  const until = timeline.elapsedMs() + TIMEOUT_MS;
+  const bytes: Uint8Array[] = [];
+  for await (const part of (file as FileToSend).open()) bytes.push(part);
+  if (timeline.elapsedMs() > until) throw FAULTS.lost.error(true);
+  return () => notebook.uploadFile(id as number, { ...(file as FileToSend), open: () => bytes as never });
 }
 
 /**
@@ -186,8 +211,9 @@ function connectNotebook(site: Site, member: Member, process: SimulatedProcess, 
 function choosePauses({ world, database, pauses }: Site, { operation, isWrite }: FakeRequest) {
   const { random, faults } = world;
   if (!isWrite || faults.ofRequests === 0 || pauses.left === 0) return undefined;
-  // A comment that is posted twice is seen at once; an experiment may be used by another run.
-  const isTelling = ['postComment', 'createExperiment', 'createFilledExperiment'].includes(operation);
+  // A file or a comment that is sent twice is seen at once; an experiment may be used by another run.
+  const telling = world.withFiles ? ['uploadFile'] : ['postComment', 'createExperiment', 'createFilledExperiment'];
+  const isTelling = telling.includes(operation);
   if (!random.chance(isTelling ? 0.7 : 0.05)) return undefined;
   pauses.left -= 1;
   const untilLast = Math.max(0, database.leaseLeftMs() - MARGIN_MS - 100 - random.below(2000));
@@ -226,9 +252,7 @@ function reopen(database: CopyDatabase, tables: Tables): WorkingCopy {
 async function start(site: Site, member: Member): Promise<void> {
   const { world } = site;
   const { timeline, trace, random, kind } = world;
-  // Once nothing more goes wrong, all others wait for the leader.
-  const pace = (): number => (site.isWaiting && !member.slot.copy.leads() ? IDLE_PACE : 1);
-  const process = timeline.process(member.aheadMs, pace);
+  const process = timeline.process(member.aheadMs, (ms) => (isIdle(site, member, ms) ? IDLE_PACE : 1));
   const log = logTo(trace && ((line) => trace(`${member.name} ${line}`)), process);
   const journal = createJournal({
     ...{ database: member.slot.journal, clock: process.clock, release: () => undefined, makeId: () => member.name },
@@ -246,25 +270,40 @@ async function start(site: Site, member: Member): Promise<void> {
   const joining = joinFleet({
     ...{ config, journal, clock: process.clock, log, stopping: new AbortController().signal },
     fleet: { url: '', name: member.name, role: member.isDeliverer ? 'deliver' : 'watch' } as never,
-    spool: { remove: async () => undefined } as never,
+    spool: spoolOf(member) as never,
     observer: { filed: () => undefined, failed: () => undefined } as never,
     ...{ onResponse: () => undefined, live: () => ({}) as never, conceal: () => undefined, isSecretIn: () => false },
     outside: outsideOf(site, member, process),
   });
+  const needed = await journal.outbox.uploads.needed();
+  for (const copy of member.copies) if (!needed.has(copy)) member.copies.delete(copy);
   const fleet = await timeline.until(joining);
   member.running = { process, fleet, journal };
   await scan(site, member);
 }
 
+const spoolOf = ({ copies }: Member): Pick<Spool, 'open' | 'remove'> => ({
+  open: async (sha256) =>
+    copies.has(sha256)
+      ? ({ createReadStream: () => [Buffer.from(contentOf(sha256))], close: async () => undefined } as never)
+      : undefined,
+  async remove(sha256, isNeeded) {
+    if (!(await isNeeded())) copies.delete(sha256);
+  },
+});
+
 /** Hands over the files in the folder that the journal does not have yet. */
-async function scan({ files, world: { timeline } }: Site, member: Member): Promise<void> {
+async function scan({ files, world: { timeline, withFiles, pc } }: Site, member: Member): Promise<void> {
   const { running } = member;
   if (!running) return;
   const { outbox } = running.fleet.journal;
   for (const [n, seenBy] of files.entries()) {
     if (!seenBy.includes(member)) continue;
     const { run, draft } = runOf(n);
-    if ((await outbox.match(run)).kind === 'new') await timeline.until(outbox.add(run, { draft }));
+    if ((await outbox.match(run)).kind !== 'new') continue;
+    if (withFiles) member.copies.add(run.file.sha256);
+    const found = withFiles ? { ...run, attachments: [rawFileOf(n, pc)] } : run;
+    await timeline.until(outbox.add(found, { draft }));
   }
   running.fleet.part.delivery.wake();
 }
@@ -333,7 +372,8 @@ async function runHistory(site: Site): Promise<void> {
     for (const member of members) if (!member.running && random.chance(0.5)) await start(site, member);
   }
   network.writes = 0;
-  Object.assign(faults, { ofRequests: 0 });
+  // Much of what was handed over is only sent now.
+  timeline.at(random.below(MAX_FAULTY_MS), () => Object.assign(faults, { ofRequests: 0 }));
   database.calm();
   timeline.at(60_000, () => {
     for (const member of members) for (const link of [member.database, member.notebook]) link.isCut = false;
@@ -348,6 +388,7 @@ async function runHistory(site: Site): Promise<void> {
     await settle(site);
   });
   verify([site.seen()], users, site.files.length);
+  verifyContents(site);
   for (const member of members) kill(member);
 }
 
@@ -358,8 +399,21 @@ async function passTime({ world: { timeline, network } }: Site, ms: number, unti
 }
 
 const MAX_SETTLE_MS = 1_200_000;
-/** Their polls would be most of a history. */
+const MAX_FAULTY_MS = 60_000;
+const CHECK_MS = 1000;
+/** Polls that find nothing would be most of a history. */
 const IDLE_PACE = 8;
+/** How often a leader asks for operations and decisions. */
+const LEADER_POLLS: readonly number[] = [500, 1000];
+
+/** Whether a member waits in vain, once nothing more goes wrong. */
+function isIdle({ phase, database, world }: Site, { slot }: Member, waitMs: number): boolean {
+  if (phase === 'eventful') return false;
+  if (slot.copy.leads()) return LEADER_POLLS.includes(waitMs) && database.waiting() === 0;
+  return waitMs >= MIN_STANDBY_POLL_MS && (phase === 'delivering' || areDone(slot.db, world));
+}
+
+const MIN_STANDBY_POLL_MS = 1000;
 
 /** All members run, until all runs are done and known to be. */
 async function settle(site: Site): Promise<void> {
@@ -368,10 +422,10 @@ async function settle(site: Site): Promise<void> {
   for (const member of members) if (!member.running) await start(site, member);
   const end = timeline.elapsedMs() + MAX_SETTLE_MS;
   while (timeline.elapsedMs() < site.pauses.overAt || !isSettled(site)) {
-    site.isWaiting = !isDelivered(site);
+    site.phase = isDelivered(site) ? 'reporting' : 'delivering';
     if (timeline.elapsedMs() > end) throw new EndlessError(`some runs do not end: ${describeOpen(site)}`);
-    const until = timeline.elapsedMs() + 500;
-    timeline.at(500, () => undefined);
+    const until = timeline.elapsedMs() + CHECK_MS;
+    timeline.at(CHECK_MS, () => undefined);
     while (timeline.elapsedMs() < until) await timeline.step();
     const unknown = database.unknown();
     if (unknown !== undefined) throw new Error(`the simulated database does not know this statement: ${unknown}`);
@@ -393,11 +447,22 @@ function isDelivered({ members, files, database, world }: Site): boolean {
   if (database.waiting() > 0) return false;
   const db = leaderOf(members).slot.copy.connection;
   if (db.value<number>`SELECT leads FROM working_copy` !== 1) return false;
-  return (db.value<number>`SELECT count(*) FROM runs` ?? 0) >= files.length && areDone(db, world);
+  return (db.value<number>`SELECT count(*) FROM runs` ?? 0) >= files.length && areDone(db, world) && areAttached(db);
 }
 
 const areDone = (db: Connection, world: World): boolean =>
   !db.exists`SELECT 1 FROM runs WHERE step <> 'done' AND parked IS NULL AND sha256 <> ${poisonedFile(world)}`;
+
+const areAttached = (db: Connection): boolean =>
+  !db.exists`SELECT 1 FROM attachments JOIN runs ON id = run WHERE attachments.due_at IS NOT NULL AND step = 'done'
+    AND parked IS NULL`;
+
+/** Every file is there until it was sent to the database, and every content until it was sent to the notebook. */
+function verifyContents({ members }: Site): void {
+  const lost = leaderOf(members).slot.copy.connection.values<string>`
+    SELECT name || ': ' || reason FROM attachments WHERE refused = 1 AND (reason LIKE '%gone%' OR reason LIKE '%no copy%')`;
+  if (lost.length > 0) throw new Error(`contents were lost: ${lost.join('; ')}`);
+}
 
 const isSettled = (site: Site): boolean =>
   isDelivered(site) && site.members.every(({ slot }) => areDone(slot.db, site.world));

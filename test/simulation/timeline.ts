@@ -9,9 +9,9 @@ export interface Timeline {
   at(delayMs: number, act: () => void): () => void;
   /**
    * After it is killed, none of its events happens. `aheadMs`: how far its wall clock is ahead of the others. `pace`: how
-   * many times as long its waits of a second or more take, as long as it says so.
+   * many times as long a wait of this length takes, as long as it says so.
    */
-  process(aheadMs?: number, pace?: () => number): SimulatedProcess;
+  process(aheadMs?: number, pace?: (ms: number) => number): SimulatedProcess;
   /** Runs the next event; false when there is none. */
   step(): Promise<boolean>;
   /** Runs events until the work is done. */
@@ -112,11 +112,11 @@ const isBefore = (one: Event, other: Event): boolean =>
   one.at < other.at || (one.at === other.at && one.order < other.order);
 
 /** Shorter waits are not those of a poll. */
-const MIN_POLL_MS = 1000;
+const MIN_POLL_MS = 500;
 
 function createProcess(
   at: Timeline['at'],
-  pace: () => number,
+  pace: (ms: number) => number,
   time: Pick<Clock, 'now' | 'monotonic'>,
 ): SimulatedProcess {
   let alive = true;
@@ -143,7 +143,7 @@ function createProcess(
     let times = 0;
     const fire = (): void => {
       times += 1;
-      if (times >= pace()) wake();
+      if (times >= pace(ms)) wake();
       else cancel = schedule(ms, fire);
     };
     let cancel = schedule(ms, fire);
