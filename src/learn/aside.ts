@@ -115,10 +115,73 @@ function sumsIn(lines: readonly Line[]): Aside | undefined {
 function isSum(text: string, parts: readonly string[]): boolean {
   const total = toNumber(text);
   const sum = parts.reduce((all, part) => all + (part === '' ? 0 : toNumber(part)), 0);
-  const digits = Math.max(...[text, ...parts].map((each) => /[.,](\d+)$/.exec(each)?.[1]?.length ?? 0));
+  const digits = Math.max(...[text, ...parts].map(digitsOf));
   // Each number may be rounded.
   return total !== 0 && Math.abs(sum - total) <= ((parts.length + 1) / 2) * 10 ** -digits + 1e-9 * Math.abs(total);
 }
+
+/** The mean of few rows can be one of them by chance, so the rows must differ by more than rounding explains. */
+const MIN_SPREAD = 20;
+const [MAX_STATISTICS, MAX_AVERAGED] = [6, 1000];
+
+/**
+ * Statistics whatever they are called: a row that is the mean of all rows above it, and the rows below it. Its numbers
+ * prove it, in two columns at least, and no number may contradict.
+ */
+export function findMeans(lines: readonly Line[], hasUnits: boolean): Aside[] {
+  const rows = lines.filter((line) => !isBlank(line));
+  const least = Math.max(2, rows.length - MAX_STATISTICS);
+  if (rows.length < 3 || rows.length > MAX_AVERAGED) return [];
+  const shapeOf = (line: Line) => firstCell(line).replace(/\d+/g, '0');
+  const at = rows.findIndex((line, n) => {
+    const above = rows.slice(0, n);
+    const shapes = new Set(above.map(shapeOf));
+    const areOthers = () => rows.slice(n).every((each) => /\p{L}/u.test(shapeOf(each)) && !shapes.has(shapeOf(each)));
+    return n >= least && areOthers() && provesMean(line, above);
+  });
+  const above = rows.slice(0, at);
+  const hasUnit = (line: Line, n: number) => !hasUnits || n === 0 || isDeviation(line, above);
+  const found = at < 0 ? [] : rows.slice(at);
+  const asides: Aside[] = [
+    { name: 'statistics', lines: found.filter(hasUnit) },
+    { name: 'statistics without unit', lines: found.filter((line, n) => !hasUnit(line, n)) },
+  ];
+  return asides.filter((aside) => aside.lines.length > 0);
+}
+
+function provesMean(line: Line, above: readonly Line[]): boolean {
+  let right = 0;
+  for (const [n, text] of line.cells.entries()) {
+    const texts = above.map(({ cells }) => cells[n] ?? '');
+    const [mean, numbers] = [toNumber(text), texts.filter((each) => each !== '').map(toNumber)];
+    // A word or a date says nothing.
+    if (Number.isNaN(mean) || text === '' || numbers.length === 0 || numbers.every(Number.isNaN)) continue;
+    const rounding = (10 ** -digitsOf(text) + 10 ** -Math.max(...texts.map(digitsOf))) * 0.51;
+    if (!(Math.abs(sumOf(numbers) / numbers.length - mean) <= rounding)) return false;
+    if (Math.max(...numbers) - Math.min(...numbers) >= MIN_SPREAD * rounding) right++;
+  }
+  return right >= 2;
+}
+
+/** A standard deviation, the least or the greatest value has the unit of its column; a ratio has not. */
+function isDeviation(line: Line, above: readonly Line[]): boolean {
+  const checks = line.cells.flatMap((text, n) => {
+    const numbers = above.map(({ cells }) => toNumber(cells[n] ?? ''));
+    const value = toNumber(text);
+    if (text === '' || Number.isNaN(value) || numbers.some(Number.isNaN)) return [];
+    const mean = sumOf(numbers) / numbers.length;
+    const squares = sumOf(numbers.map((number) => (number - mean) ** 2));
+    const known = [Math.sqrt(squares / (numbers.length - 1)), Math.sqrt(squares / numbers.length)];
+    // Computed from more digits than the file has.
+    const isNear = (each: number) => Math.abs(each - value) <= 10 ** -digitsOf(text) + 0.1 * Math.abs(each);
+    return [known.some(isNear) || Math.min(...numbers) === value || Math.max(...numbers) === value];
+  });
+  return checks.length > 0 && checks.every(Boolean);
+}
+
+const sumOf = (numbers: readonly number[]): number => numbers.reduce((sum, number) => sum + number, 0);
+
+const digitsOf = (text: string): number => /[.,](\d+)$/.exec(text)?.[1]?.length ?? 0;
 
 const toNumber = (text: string): number => (/^[-+\d.,eE]+$/.test(text) ? Number(text.replace(',', '.')) : Number.NaN);
 

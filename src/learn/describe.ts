@@ -231,6 +231,9 @@ const MAX_SHAPE = 60;
 /** More rows would add nothing. */
 const MAX_UNIT_ROWS = 200;
 
+/** These have no unit, or per cent. */
+const RATIO = /\b(?:%?rsd|%?cv|ratio|n)\s*%?$|%/i;
+
 /** The columns that are named after units, have nothing else, and stand to the right of a column of numbers. */
 function unitColumns({ header, body }: FoundRows, lines: readonly Line[]): TableMapping {
   const [names, ...others] = header.names;
@@ -243,9 +246,10 @@ function unitColumns({ header, body }: FoundRows, lines: readonly Line[]): Table
   const isUnits = (name: string | undefined) => /(?:^|[ _.])(?:units?|einheit)$/i.test(name ?? '');
   // The only unit, before several columns of numbers, can be theirs.
   const isLeft = (n: number) =>
-    names.cells.filter(isUnits).length > 1 ||
-    body.kinds.slice(n + 1).filter((kind) => kind === 'number').length < 2 ||
-    isQuantity(names.cells[n - 1] ?? '');
+    !RATIO.test(names.cells[n - 1] ?? '') &&
+    (names.cells.filter(isUnits).length > 1 ||
+      body.kinds.slice(n + 1).filter((kind) => kind === 'number').length < 2 ||
+      isQuantity(names.cells[n - 1] ?? ''));
   const columns = [...new Set(names.cells.filter(isUnits))].filter((name) =>
     names.cells.every((cell, n) => cell !== name || (hasUnits(n) && isLeft(n))),
   );

@@ -2,7 +2,7 @@ import type { SplitWord } from '../config/grammar.js';
 import type { ParseMapping } from '../config/vocabulary.js';
 import { isBlank, type Line, type TimeSlice } from '../parse/lines.js';
 import { unitInName } from '../parse/values/unit.js';
-import { type Aside, findStatistics, findStatisticsIn, findSums } from './aside.js';
+import { type Aside, findMeans, findStatistics, findStatisticsIn, findSums } from './aside.js';
 import { type FoundBeside, findBeside } from './beside.js';
 import { findNamedLists, findPlates, findTransposed, type PlateRange } from './grids.js';
 import {
@@ -218,12 +218,14 @@ function withAsides(table: FoundRows, lines: readonly Line[], end: number, isDel
   const sums =
     isDelimited && !marked && found.size === 0 ? findSums(lines.slice(body.from, table.to), below) : undefined;
   if (below[0] && sums?.lines.includes(below[0])) last = table.to + 1;
+  const means = marked || sums || found.size > 0 ? [] : findMeans(lines.slice(body.from, table.to), hasUnits);
   const asides: Aside[] = [
     ...(header.properties.length > 0 ? [{ name: 'properties' as const, lines: header.properties }] : []),
     // A table that starts with statistics has nothing else.
     ...(rows.length > 1 && rows[0] === lines[body.from] ? statistics : []),
     ...(marked && statistics.length === 0 ? [marked] : []),
     ...(sums ? [sums] : []),
+    ...means,
   ];
   return asides.length === 0 ? table : { ...table, to: Math.max(table.to, last), asides };
 }
@@ -263,24 +265,10 @@ function isTable(lines: readonly Line[], body: Body, header: Header, region: Ran
     return true;
   // Headers have units in brackets, facts do not.
   if (/[([][^)\]]+[)\]]$/.test(lines[header.from]?.cells.at(-1)?.trim() ?? '')) return true;
-  if (!hasNumbers && areFactsAbove(lines, body, region)) return false;
+  // Words below words: only a name such as `Sample` tells names of columns from the first of some facts.
+  if (!hasNumbers && !isSubject(lines[header.from]?.cells[0] ?? '')) return false;
   const filled = lines.slice(region.from, region.to).filter((line) => !isBlank(line)).length;
   return rows >= 3 && lines.slice(region.from, header.from).every(isBlank) && rows * 5 > filled * 3;
-}
-
-/** Names and values of several kinds above another table: `Block,96 wells`, `File,C:\\run.eds`. */
-function areFactsAbove(lines: readonly Line[], body: Body, region: Range): boolean {
-  const all = lines.slice(body.from, body.to).filter((line) => !isBlank(line));
-  const names = all.map(({ cells }) => cells[0] ?? '');
-  const isName = (name: string) => /^\p{L}[^\d]*$/u.test(name);
-  const [first = '', ...values] = all.map(({ cells }) => cells[1] ?? '');
-  const isValue = (text: string) => /^[A-Za-z]:\\|\d{4}-\d\d-\d\d|\d:\d\d/.test(text);
-  return (
-    lines.slice(region.to).some((line) => filledCells(line).length > 2) &&
-    names.every(isName) &&
-    new Set(names).size === names.length &&
-    (/\d/.test(first) || values.some(isValue))
-  );
 }
 
 const DATE_NAME = /^(?:date|time|timestamp|datum|zeit|uhrzeit|heure|fecha|hora)(?:[ _/&]*(?:date|time|zeit))?$/i;

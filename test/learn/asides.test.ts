@@ -42,6 +42,33 @@ describe('statistics below rows', () => {
     expect(rows(record)[1]).toEqual({ 名前: 'PP-2', 厚さ: 4.01, 試験力: 1298 });
   });
 
+  test.each([
+    ['with tabs', '\t'],
+    ['with semicolons', ';'],
+    ['with blanks', '   '],
+  ])('are known by their numbers if their names are not known: %s', async (_, sign) => {
+    const lines = [
+      ...['Minta,Terület (mm2),Idő (min)', 'A1,1066.0,3.045', 'A2,1092.6,3.011', 'A3,1075.8,3.055'],
+      ...['Átlag,1078.1,3.037', 'Szórás,13.4,0.023', 'Arány,1.2,0.76'],
+    ];
+    const record = await read(lines.map((line) => line.replaceAll(',', sign)).join('\n'));
+    expect(record.tables.map(({ name, count }) => [name, count])).toEqual([
+      ['readings', 3],
+      ['statistics', 2],
+      ['statistics without unit', 1],
+    ]);
+    expect(rows(record).map(({ Minta }) => Minta)).toEqual(['A1', 'A2', 'A3']);
+  });
+
+  test('are no rows that are a mean by chance, or in one column only', async () => {
+    const flat = ['Probe;T;p', 'A;20.1;5.0', 'B;20.1;5.1', 'C;20.1;5.1'];
+    expect(rows(await read(flat.join('\n')))).toHaveLength(3);
+    const one = ['Probe;T;p', 'A;20.4;5.0', 'B;70.6;9.1', 'C;45.5;3.3'];
+    expect(rows(await read(one.join('\n')))).toHaveLength(3);
+    const numbered = ['Probe;T;p', 'A1;20.4;5.0', 'A2;70.6;9.2', 'A3;45.5;7.1'];
+    expect(rows(await read(numbered.join('\n')))).toHaveLength(3);
+  });
+
   test('can be marked in the column of wells or replicates, above or among the readings', async () => {
     const text = [
       'Run,Group,Well,Sample,Conc.',

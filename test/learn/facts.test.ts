@@ -243,3 +243,12 @@ test('names of blocks that repeat are no facts', async () => {
   const two = await read(`CRUISE='C7'\nSTATION=12\n${block(1)}${block(2)}`);
   expect(meta(two)).toMatchObject({ NAME: 'P_1', 'NAME (2)': 'P_2' });
 });
+
+test('words beside words are facts, unless their first line says that they are rows', async () => {
+  const list = 'Operator,Ada\nLamp,D2\nMode,scan\nProbe,flow\n';
+  const record = await read(list);
+  expect(record.tables).toEqual([]);
+  expect(meta(record)).toEqual({ Operator: 'Ada', Lamp: 'D2', Mode: 'scan', Probe: 'flow' });
+  const rows = await read('Sample,Growth\nEC-1,positive\nEC-2,negative\nKP-4,positive\n');
+  expect(rows.tables.map(({ count }) => count)).toEqual([3]);
+});

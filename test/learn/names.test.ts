@@ -423,6 +423,11 @@ describe('a unit', () => {
     const text = 'No,Sample,Live 1,Units,Mg,Al\n1,S1,54.1,%,0.31,0.62\n2,S2,54.2,%,0.33,0.64\n3,S3,54.3,%,0.35,0.66\n';
     expect(columns(await read(text))).toEqual(['No', 'Sample', 'Live 1', 'Units', 'Mg', 'Al']);
   });
+
+  test('is not that of a ratio left of it', async () => {
+    const text = 'Analyte,Conc. Mean,Conc. RSD,Unit\nLi,1.28,2.41,ug/L\nMn,18.2,1.1,ug/L\nPb,0.35,1.9,ug/L\n';
+    expect(columns(await read(text))).toEqual(['Analyte', 'Conc. Mean', 'Conc. RSD', 'Unit']);
+  });
 });
 
 test.each([
