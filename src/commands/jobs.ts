@@ -1,6 +1,7 @@
 import { basename } from 'node:path';
 import { type Command, InvalidArgumentError } from 'commander';
 import { systemClock } from '../clock.js';
+import type { LoadedConfig } from '../config/load.js';
 import { LabfeedError, splitHint } from '../errors.js';
 import { describeGrowth } from '../growth.js';
 import type { Found, Job } from '../journal/jobs.js';
@@ -22,7 +23,15 @@ import {
   versionLines,
   withoutPath,
 } from '../text.js';
-import { type JsonOption, parseNumber, requireInstrument, runningLive, withJson, withReader } from './options.js';
+import {
+  type JsonOption,
+  olderRuns,
+  parseNumber,
+  requireInstrument,
+  runningLive,
+  withJson,
+  withReader,
+} from './options.js';
 import { attentionLine, backlogAttention } from './status.js';
 import { type Column, formatTable, htmlToText, terminalWidth } from './terminal.js';
 
@@ -54,7 +63,7 @@ function parseState(text: string): RunState {
 }
 
 async function jobs({ state, instrument, search, limit, json, ...options }: JobsOptions): Promise<void> {
-  const { runs, backlogs, searchedTo } = await withReader(options, async (opened) => {
+  const { runs, backlogs, searchedTo, isWatcher } = await withReader(options, async (opened) => {
     if (instrument !== undefined) await requireInstrument(instrument, opened);
     const live = runningLive(opened.journal, systemClock.now());
     const waiting = state === undefined || state === 'waiting' ? waitingFiles(live, { instrument, search }) : [];
@@ -68,7 +77,8 @@ async function jobs({ state, instrument, search, limit, json, ...options }: Jobs
     // A backlog without a decision is held too, although its files are not runs yet.
     const held = search === undefined && (state === undefined || state === 'held') ? instruments : [];
     const backlogs = held.filter(({ name }) => (instrument ?? name) === name).flatMap(backlogAttention);
-    return { runs: [...waiting, ...known], backlogs, searchedTo };
+    const isWatcher = opened.config.settings.fleet?.role === 'watch';
+    return { runs: [...waiting, ...known], backlogs, searchedTo, isWatcher };
   });
   const listed = runs.slice(0, limit);
   if (json) return console.log(JSON.stringify(listed, null, 2));
@@ -76,6 +86,10 @@ async function jobs({ state, instrument, search, limit, json, ...options }: Jobs
   for (const backlog of backlogs) console.log(attentionLine(backlog));
   if (searchedTo !== undefined)
     process.stderr.write(`only runs ${searchedTo} and newer were searched; to find an older one: labfeed why FILE\n`);
+  if (isWatcher && runs.length <= limit)
+    process.stderr.write(
+      'older runs of other machines are listed on a machine that delivers; why and show know all runs\n',
+    );
   if (runs.length > limit) process.stderr.write(`there are more runs; to list more: --limit ${4 * limit}\n`);
 }
 
@@ -130,9 +144,16 @@ export function addShow(command: Command): void {
   withJson(command, ['labfeed show 17']).argument('<run>', 'Run number', parseNumber).action(show);
 }
 
+async function olderRun(id: number, config: LoadedConfig): Promise<JobDetail | undefined> {
+  const older = await olderRuns(config, { run: id });
+  const found = await older?.job(id);
+  await older?.close();
+  return found;
+}
+
 async function show(id: number, { json, ...options }: JsonOption): Promise<void> {
   const { job, halted } = await withReader(options, async ({ config, reader }) => {
-    const found = await reader.job(id);
+    const found = (await reader.job(id)) ?? (await olderRun(id, config));
     const { servers } = await reader.overview();
     if (found) return { job: found, halted: servers.find(({ url }) => url === config.notebook?.url)?.halted };
     const [last] = await reader.jobs({ limit: 1 });

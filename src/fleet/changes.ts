@@ -170,9 +170,14 @@ const pick = (cells: Cells, names: readonly string[]): Cells =>
   Object.fromEntries(names.map((name) => [name, cells[name] ?? null]));
 
 /** Inserts rows that were read from PostgreSQL, in the order of the table's columns. */
-export function insertRows(db: Connection, table: Table, rows: readonly (readonly unknown[])[]): void {
+export function insertRows(
+  db: Connection,
+  table: Table,
+  rows: readonly (readonly unknown[])[],
+  orReplace: '' | 'OR REPLACE' = '',
+): void {
   const statement = db.statement(
-    `INSERT INTO ${table.name} (${table.columns.join(', ')}) VALUES (${table.columns.map(() => '?').join(', ')})`,
+    `INSERT ${orReplace} INTO ${table.name} (${table.columns.join(', ')}) VALUES (${table.columns.map(() => '?').join(', ')})`,
   );
   for (const row of rows)
     statement.run(...row.map((cell) => (typeof cell === 'string' ? fromPostgres(cell) : (cell as number | null))));

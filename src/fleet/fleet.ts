@@ -19,6 +19,7 @@ import type { Spool } from '../spool.js';
 import { DisposalError, NotNow } from '../watch/file-moves.js';
 import { type FolderPlace, isReporter } from './alarm-claims.js';
 import { adviseConnection, isAway, Postgres } from './database.js';
+import { type Kept, NEWEST } from './kept-runs.js';
 import { type Leader, type LeaderOutside, startLeading } from './leader.js';
 import { takeLease } from './lease.js';
 import { createMember, join, knownMembership, type Member, type Membership } from './member.js';
@@ -45,7 +46,8 @@ interface FleetDeps {
 /** What a member reaches outside of its process. The simulation has another world. */
 export interface Outside extends LeaderOutside {
   openDatabase(fleet: FleetConfig, conceal: (secret: string) => void): Postgres;
-  openCopy(path: string): WorkingCopy;
+  /** With all runs, or some. */
+  openCopy(path: string, kept?: Kept): WorkingCopy;
 }
 
 const REAL: Outside = {
@@ -129,7 +131,7 @@ export async function joinFleet(deps: FleetDeps) {
 
   function openCopy(): WorkingCopy {
     if (copy) return copy;
-    copy = outside.openCopy(path);
+    copy = outside.openCopy(path, isDeliverer ? undefined : { member: membership.member, newest: NEWEST });
     const { url } = config.notebook;
     // A copy that is about to be loaded again still has what this machine knew.
     if (!halts.has(url)) halts.set(url, haltIn(copy, url));
@@ -141,6 +143,11 @@ export async function joinFleet(deps: FleetDeps) {
     if (!isIntroduced) {
       membership = { ...(await introduce()), isFresh: true };
       isIntroduced = true;
+    }
+    if (copy?.kept && copy.kept.member !== membership.member) {
+      // The database was restored to a time before this machine joined.
+      copy.db.database.close();
+      copy = undefined;
     }
     await follow(openCopy(), postgres);
     if (!isDeliverer) return;
@@ -214,8 +221,8 @@ export async function joinFleet(deps: FleetDeps) {
     };
   }
   try {
-    // What it knows counts at once, also if the database is away.
-    if (isDeliverer) openCopy();
+    // What it knows counts at once, also if the database is away. Nobody reads it yet, so it can be replaced.
+    openCopy();
   } catch (error) {
     log.warn({ reason: explain(error) }, 'cannot open the working copy yet, retrying');
   }

@@ -18,6 +18,7 @@ export type Tables = ReadonlyMap<string, Table>;
  */
 const LOCAL: ReadonlySet<string> = new Set([
   ...['files', 'instruments', 'growing', 'folders', 'identity', 'forwards', 'forwarded', 'membership', 'working_copy'],
+  'kept_runs',
 ]);
 
 /** What the leader records about members, in the same transactions as what it does with their operations. */
@@ -70,6 +71,8 @@ export const FLEET_TABLES = `
     leads INTEGER NOT NULL,
     mark  TEXT NOT NULL             -- of the last shipment that it has
   ) STRICT;
+  -- The same, of a machine that only watches: it keeps its own runs, those that are open, and those above this number.
+  CREATE TABLE IF NOT EXISTS kept_runs (member INTEGER NOT NULL, above INTEGER NOT NULL) STRICT;
 `;
 
 /** The shipped tables of a database that has the journal's tables. */
@@ -122,6 +125,7 @@ const UNIQUE: Readonly<Record<string, string>> = {
  * origin, and a run that changes needs no entry in the indexes of its fingerprint and reference, if there is room in its page.
  */
 const MORE: Readonly<Record<string, string>> = {
+  history: 'CREATE INDEX ON labfeed.history (run);',
   runs: 'ALTER TABLE labfeed.runs SET (fillfactor = 80);',
   origins: `
   ALTER TABLE labfeed.origins ADD COLUMN shipped bigint;
@@ -386,6 +390,15 @@ export const FLEET_STEPS: readonly string[] = [
     UPDATE labfeed.fleet SET seq = p_seq, mark = p_mark;
     INSERT INTO labfeed.changes (seq, changes, mark, previous) VALUES (p_seq, p_changes, p_mark, p_previous);
     PERFORM pg_notify('labfeed', 'changes');
+  END $$;
+  `,
+  `
+  -- Machines that only watch read single runs.
+  DO $$
+  BEGIN
+    IF to_regclass('labfeed.history') IS NOT NULL THEN
+      CREATE INDEX ON labfeed.history (run);
+    END IF;
   END $$;
   `,
 ];

@@ -11,6 +11,7 @@ import type { StoreOptions } from '../journal/store.js';
 import type { Log } from '../log.js';
 import { applyChanges, type Change, readChangeset } from './changes.js';
 import { FencedError, isAway, isFenced, type Postgres } from './database.js';
+import { forgetOlder, type Kept, loadKept, missingRuns, ofKeptRuns, putRuns, readRuns } from './kept-runs.js';
 import { FLEET_TABLES, readTables, type Tables } from './tables.js';
 import { loadTables, restoreTriggers, withoutTriggers } from './upgrade.js';
 
@@ -26,19 +27,21 @@ export interface WorkingCopy {
   position(): number | undefined;
   /** Gives it the triggers of the journal, which the leader needs. */
   addTriggers(): void;
+  /** It has only some runs. Undefined: it has all. */
+  readonly kept?: Kept | undefined;
 }
 
-export function openWorkingCopy(path: string): WorkingCopy {
+export function openWorkingCopy(path: string, kept?: Kept): WorkingCopy {
   try {
-    return openCopy(path);
+    return openCopy(path, kept);
   } catch {
-    // Damaged, or of another version: PostgreSQL has everything.
+    // Damaged, of another version, or with all runs instead of some, or the reverse: PostgreSQL has everything.
     for (const suffix of ['', '-wal', '-shm']) rmSync(path + suffix, { force: true });
-    return openCopy(path);
+    return openCopy(path, kept);
   }
 }
 
-function openCopy(path: string): WorkingCopy {
+function openCopy(path: string, kept: Kept | undefined): WorkingCopy {
   if (path !== ':memory:') makePrivate(path);
   const database = new DatabaseSync(path);
   try {
@@ -53,9 +56,14 @@ function openCopy(path: string): WorkingCopy {
     db.run`DELETE FROM working_copy WHERE leads = 1`;
     // Fails in a copy of an earlier version.
     db.run`UPDATE working_copy SET mark = mark`;
+    const before = db.value<number>`SELECT member FROM kept_runs`;
+    if (db.exists`SELECT 1 FROM working_copy` && (before === undefined) !== (kept === undefined))
+      throw new Error('the working copy has other runs');
+    // This machine has another number in the fleet.
+    if (before !== kept?.member) db.run`DELETE FROM working_copy`;
     const tables = readTables(database);
     const position = () => db.value<number>`SELECT seq FROM working_copy`;
-    return { db, tables, position, addTriggers: () => restoreTriggers(database) };
+    return { db, tables, position, addTriggers: () => restoreTriggers(database), kept };
   } catch (error) {
     database.close();
     throw error;
@@ -94,8 +102,9 @@ export async function follow(copy: WorkingCopy, postgres: Postgres): Promise<num
       return load(copy, postgres);
     }
     try {
+      const apply = await preparedFor(copy, rows, postgres);
       inTransaction(db, () => {
-        for (const { changes } of rows) applyChanges(db, changes, copy.tables);
+        apply();
         const last = rows.at(-1);
         db.run`UPDATE working_copy SET seq = ${last?.seq ?? at}, mark = ${last?.mark ?? ''}`;
       });
@@ -106,6 +115,23 @@ export async function follow(copy: WorkingCopy, postgres: Postgres): Promise<num
   }
 }
 
+/** Reads what a copy that has only some runs needs beyond the changes. It may be ahead of them, which later ones make up for. */
+async function preparedFor(
+  { db, tables, kept }: WorkingCopy,
+  rows: readonly Shipped[],
+  postgres: Postgres,
+): Promise<() => void> {
+  const changes = rows.flatMap((row) => row.changes);
+  if (kept === undefined) return () => applyChanges(db, changes, tables);
+  const missing = missingRuns(db, changes, kept);
+  const fetched = missing.length === 0 ? [] : await readRuns(postgres, tables, missing);
+  return () => {
+    putRuns(db, fetched);
+    applyChanges(db, ofKeptRuns(db, changes, tables), tables);
+    forgetOlder(db, tables, kept);
+  };
+}
+
 /** It may have been shipped between two queries. */
 const hasChange = async (postgres: Postgres, seq: number): Promise<boolean> =>
   (await postgres.row('SELECT 1 FROM labfeed.changes WHERE seq = $1', [seq])) !== undefined;
@@ -114,8 +140,9 @@ const hasChange = async (postgres: Postgres, seq: number): Promise<boolean> =>
 const READ_ALL = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL idle_in_transaction_session_timeout = '2min'`;
 
 /** Everything again: in one transaction that sees one state of PostgreSQL. */
-async function load({ db, tables }: WorkingCopy, postgres: Postgres): Promise<number> {
+async function load({ db, tables, kept }: WorkingCopy, postgres: Postgres): Promise<number> {
   db.run`DELETE FROM working_copy`;
+  db.run`DELETE FROM kept_runs`;
   for (const name of tables.keys()) db.run`DELETE FROM ${raw(name)}`;
   return postgres.transaction(async (client) => {
     const { rows } = await client.query<{ epoch: number; seq: number; mark: string; journal: number }>(
@@ -124,7 +151,11 @@ async function load({ db, tables }: WorkingCopy, postgres: Postgres): Promise<nu
     const { epoch = 0, seq = 0, mark = '', journal = 0 } = rows[0] ?? {};
     if (journal !== MIGRATIONS.length)
       throw new LabfeedError('the tables of the fleet have another version', { hint: 'restart labfeed' });
-    await loadTables(client, db, tables);
+    if (kept === undefined) await loadTables(client, db, tables);
+    else {
+      const above = await loadKept(client, db, tables, kept);
+      db.run`INSERT INTO kept_runs (member, above) VALUES (${kept.member}, ${above})`;
+    }
     db.run`INSERT INTO working_copy (epoch, seq, leads, mark) VALUES (${epoch}, ${seq}, 0, ${mark})`;
     return seq;
   }, READ_ALL);
@@ -174,6 +205,7 @@ export function lead({
 }: LeadingDeps): LeadingJournal {
   const { db, tables } = copy;
   const { database } = db;
+  if (copy.kept !== undefined) throw new Error('a copy that has only some runs cannot lead');
   db.run`UPDATE working_copy SET leads = 1, epoch = ${epoch}`;
   copy.addTriggers();
   database.exec('PRAGMA foreign_keys = ON');

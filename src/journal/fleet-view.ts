@@ -8,7 +8,7 @@ import { MIGRATIONS } from './migrations.js';
 export const fleetCopyOf = (journal: string): string => join(dirname(journal), 'fleet.db');
 
 /** Tables of the copy that commands do not read: requests are left in the member's own journal. */
-const HIDDEN: ReadonlySet<string> = new Set(['inbox', 'alarms', 'notices', 'sources', 'working_copy']);
+const HIDDEN: ReadonlySet<string> = new Set(['inbox', 'alarms', 'notices', 'sources', 'working_copy', 'kept_runs']);
 
 /**
  * On a member of a fleet, commands and page show the runs of all members: those of the copy, under the numbers of the

@@ -2,7 +2,7 @@ import { lstatSync, realpathSync } from 'node:fs';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { type Command, InvalidArgumentError } from 'commander';
 import { atMost, systemClock } from '../clock.js';
-import { configFrom, daemonState, type JsonOption, requireJournal, withJson } from '../commands/options.js';
+import { configFrom, daemonState, type JsonOption, olderRuns, requireJournal, withJson } from '../commands/options.js';
 import { formatTable, terminalWidth } from '../commands/terminal.js';
 import type { Claim } from '../config/load.js';
 import { EXIT } from '../errors.js';
@@ -35,12 +35,8 @@ async function why(asked: string, { json, ...options }: JsonOption): Promise<voi
   try {
     const { running, live } = reader ? daemonState(journal, now) : { running: false, live: undefined };
     const sources = { config, reader, running, live: running ? live : undefined, now };
-    const found = await findFiles(asked, sources);
-    const answers: (Explanation & { readonly evidence: Evidence })[] = [];
-    for (const path of found.paths) {
-      const evidence = await gather(path, sources);
-      answers.push({ ...conclude(evidence), evidence });
-    }
+    const known = await explainAll(asked, sources);
+    const { found, answers } = (known.isUnknown ? await askFleet(asked, sources) : undefined) ?? known;
     const elsewhere = answers.length > 0 ? [] : placesElsewhere(sources.live?.fleet);
     if (json) console.log(JSON.stringify({ asked, ...found, answers, ...askAt(elsewhere) }, null, 2));
     else console.log(answers.length > 0 ? toText(answers, found.more) : nothingKnown(asked, elsewhere));
@@ -49,6 +45,28 @@ async function why(asked: string, { json, ...options }: JsonOption): Promise<voi
     if (answers.every(({ outcome }) => outcome === 'unknown')) process.exitCode = EXIT.failed;
   } finally {
     await reader?.close();
+  }
+}
+
+async function explainAll(asked: string, sources: Sources) {
+  const found = await findFiles(asked, sources);
+  const answers: (Explanation & { readonly evidence: Evidence })[] = [];
+  for (const path of found.paths) {
+    const evidence = await gather(path, sources);
+    answers.push({ ...conclude(evidence), evidence });
+  }
+  return { found, answers, isUnknown: answers.every(({ outcome }) => outcome === 'unknown') };
+}
+
+/** A machine that only watches does not keep the older runs of others. Undefined if the database does not know it either. */
+async function askFleet(asked: string, sources: Sources) {
+  const reader = await olderRuns(sources.config, { words: withoutOwnName(asked, sources.config) });
+  if (!reader) return undefined;
+  try {
+    const older = await explainAll(asked, { ...sources, reader });
+    return older.isUnknown ? undefined : older;
+  } finally {
+    await reader.close();
   }
 }
 

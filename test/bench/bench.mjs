@@ -3,7 +3,7 @@
  * seconds of one machine mean nothing on another. `npm run bench -- --raw` also shows what is behind them, and `--draw`
  * draws docs/images/speed.svg. `npm run bench -- scale` measures large journals and folders, and
  * `npm run bench -- reading [SEED] [FILES]` how well generated instrument files are read, and
- * `npm run bench -- fleet [RUNS…] [--million] [--statements]` what a fleet costs its database.
+ * `npm run bench -- fleet [RUNS…] [--million] [--statements] [--load]` what a fleet costs its database.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';

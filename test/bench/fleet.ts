@@ -1,6 +1,7 @@
 /**
  * What a fleet costs its database and its members: `npm run bench -- fleet [RUNS…]`. `--million` adds a fleet that has filed a
- * million runs, and `--statements` lists what the time of the server is spent on. Needs PostgreSQL on this machine.
+ * million runs, `--statements` lists what the time of the server is spent on, and `--load` measures only the first start of
+ * members. Needs PostgreSQL on this machine.
  */
 import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -24,6 +25,7 @@ const isDetailed = options.includes('--statements');
 const named = options.filter((option) => !option.startsWith('--')).map(Number);
 const sizes = [...(named.length > 0 ? named : [1000, 10_000, 100_000])];
 if (options.includes('--million')) sizes.push(1_000_000);
+const isLoadOnly = options.includes('--load');
 const WATCHERS = 200;
 const MEASURED = 200;
 const { log } = createLog({ level: 'silent' });
@@ -223,6 +225,20 @@ async function takeOver(
   await lease?.release(true);
 }
 
+/** The copy of a machine that only watches, and has one in 200 of the runs. */
+async function loadWatcher(size: number, folder: string, postgres: Postgres): Promise<void> {
+  const path = joinPath(folder, `watcher-${size}.db`);
+  const began = performance.now();
+  const copy = openWorkingCopy(path, { member: 4, newest: 10_000 });
+  await follow(copy, postgres);
+  const took = performance.now() - began;
+  const runs = copy.db.value<number>`SELECT count(*) FROM runs`;
+  copy.db.database.close();
+  console.log(
+    `${size} runs: a new watcher loads ${runs} of them in ${(took / 1000).toFixed(1)} s; it has ${megabytes(statSync(path).size)} on disk`,
+  );
+}
+
 const SIZE = 'SELECT pg_database_size(current_database()) AS size';
 
 async function measure(folder: string): Promise<void> {
@@ -244,12 +260,14 @@ async function measure(folder: string): Promise<void> {
         await fill(Math.min(FILLED_AT_A_TIME, size - filled), postgres);
       // As autovacuum does within minutes.
       await postgres.rows('VACUUM ANALYZE');
+      await loadWatcher(size, folder, postgres);
       await takeOver(size, deps, async (journal) => {
+        if (isLoadOnly) return;
         for (const count of [1, 4, 16, WATCHERS])
           await measureFiling(size, watchers.slice(0, count), journal, postgres);
       });
     }
-    await measureIdle(watchers, postgres);
+    if (!isLoadOnly) await measureIdle(watchers, postgres);
     await postgres.close();
   } finally {
     await cluster.remove();

@@ -1,5 +1,6 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { DatabaseSync } from '@photostructure/sqlite';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { LiveMember } from '../../src/live.js';
 import { weighing } from '../support/daemon-process.js';
@@ -46,6 +47,10 @@ describe.skipIf(noPostgres)('any machine of a fleet answers for all', () => {
       ],
     });
 
+    // A watcher reads the list once a minute.
+    const knowsFolder = async () =>
+      (await members(one.config)).some(({ name, folders }) => name === 'pc2' && folders.length > 0);
+    await until('pc1 knows the folder of pc2', knowsFolder, 90_000);
     // The watcher asks for a run of another PC: by its name, as the fleet names it, and by its path there.
     const path = join(two.folder, 'data', 'balance', 'odd.csv');
     for (const asked of ['odd.csv', `pc2:${path}`]) {
@@ -85,5 +90,40 @@ describe.skipIf(noPostgres)('any machine of a fleet answers for all', () => {
       (await ask(server.config, 'status')).includes('its version does not report silence, runs and backlogs'),
     );
     await delivering.stop();
+  }, 240_000);
+
+  test('a PC that only watches keeps few runs of others, and asks the database for the rest', async () => {
+    const fleet = await makeFleet();
+    const [one, two, server] = [
+      fleet.member('pc1', { role: 'watch' }),
+      fleet.member('pc2', { role: 'watch' }),
+      fleet.member('server', { role: 'deliver' }),
+    ];
+    one.drop('own.csv', weighing(1));
+    two.drop('other.csv', weighing(2));
+    const daemons = [server.start(), one.start(), two.start()];
+    await expectFiled(fleet, 2);
+    const ask = async (...args: string[]) => labfeed([...args, '--config', one.config]);
+    await until('pc1 knows both', async () => JSON.parse((await ask('jobs', '--json')).stdout).length === 2, 30_000);
+    for (const daemon of daemons) await daemon.stop();
+    // As if ten thousand others had been filed since: the run of the other PC is no longer kept here.
+    const copy = new DatabaseSync(join(one.folder, 'state', 'fleet.db'));
+    expect(copy.prepare('SELECT count(*) AS n FROM kept_runs').get()).toEqual({ n: 1 });
+    const { id } = copy.prepare("SELECT id FROM runs WHERE path LIKE 'pc2:%'").get() as { id: number };
+    for (const table of ['history', 'comments', 'drafts', 'origins', 'runs'])
+      copy.exec(`DELETE FROM ${table} WHERE ${{ runs: 'id', origins: 'filed' }[table] ?? 'run'} = ${id}`);
+    copy.close();
+    const listed = await ask('jobs');
+    expect(listed.stdout).toContain('own.csv');
+    expect(listed.stdout).not.toContain('other.csv');
+    expect(listed.stderr).toContain('older runs of other machines are listed on a machine that delivers');
+    expect((await ask('why', 'other.csv')).stdout).toMatch(/filed on .* as experiment \d/);
+    const shown = JSON.parse((await ask('show', String(id), '--json')).stdout);
+    expect(shown).toMatchObject({ id, state: 'done' });
+    expect(shown.history.length).toBeGreaterThan(3);
+    await fleet.cluster.kill();
+    const away = await ask('why', 'other.csv');
+    expect(away.status).toBe(1);
+    expect(away.stderr).toContain('older runs of other machines are not known: the database of the fleet is away');
   }, 240_000);
 });

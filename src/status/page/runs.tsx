@@ -91,6 +91,12 @@ export function RunList({ route, state }: { route: RunsRoute; state: PageState |
           ))}
         </ul>
       )}
+      {state?.live.fleet?.delivers === false && value && value.jobs.length <= PAGE_SIZE && (
+        <p class="soft">
+          This machine does not keep the older runs of others. They are on the page of a machine that delivers;{' '}
+          <code>labfeed why FILE</code> knows them here, too.
+        </p>
+      )}
       <nav class="paging" aria-label="Pages of runs">
         {route.before !== undefined && <a href={runsHref({ ...filter, before: undefined })}>Newest runs</a>}
         {value && value.jobs.length > PAGE_SIZE && (
