@@ -3,7 +3,7 @@ import { systemClock } from '../../src/clock.js';
 import { sendRequests } from '../../src/commands/decisions.js';
 import { readDepartures } from '../../src/fleet/imports.js';
 import { tidy } from '../../src/fleet/leader.js';
-import { join as joinFleet } from '../../src/fleet/member.js';
+import { forward, join as joinFleet } from '../../src/fleet/member.js';
 import { Connection } from '../../src/journal/database.js';
 import { type Journal, openJournal } from '../../src/journal/journal.js';
 import { readWholeRun } from '../../src/journal/whole-runs.js';
@@ -159,6 +159,26 @@ describe.skipIf(noPostgres)('a machine that joins with runs', () => {
     expect(fleet.runs()).toMatchObject([{ path: 'pc1:/data/b' }]);
     const left = [...readDepartures(db, pc.member, 'pc1')].find(({ own }) => own === 1);
     expect(left?.rows['attachments']).toMatchObject([{ upload: null, path: '/data/a' }]);
+  });
+
+  test('hands over each of many runs once, however often it is interrupted', async () => {
+    const fleet = await newFleet();
+    const own = memoryJournal(systemClock);
+    const runs = Array.from({ length: 120 }, (_, n) => n + 1);
+    for (const n of runs) await file(own, `run${n}`, n);
+    let isMore = true;
+    while (isMore) {
+      const { member, spool } = await fleet.member('pc1', own);
+      isMore = await forward({ journal: own, postgres: fleet.postgres, member: () => member, spool });
+    }
+    while ((await fleet.receive()) > 0);
+    const imported = await fleet.postgres.rows(
+      'SELECT run, experiment FROM labfeed.origins JOIN labfeed.runs ON id = filed ORDER BY run',
+    );
+    expect(imported).toEqual(runs.map((run) => ({ run, experiment: run })));
+    // Besides, what the journal knows apart from runs: first, and once the fleet has all of them.
+    const operations = own.store.db.value<number>`SELECT seq FROM sqlite_sequence WHERE name = 'forwards'`;
+    expect(operations).toBe(runs.length + 2);
   });
 
   test('that has runs and was not moved is refused', async () => {

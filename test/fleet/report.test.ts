@@ -99,6 +99,20 @@ describe.skipIf(noPostgres)('the report of a machine', () => {
     expect(Math.abs(behind.now() - 60_000 - (one?.folders[0]?.lastFileAt ?? 0))).toBeLessThan(2000);
   });
 
+  test('shows who leads, until the lease is over', async () => {
+    const fleet = await newFleet();
+    const pc = await reporting(fleet, 'pc1', () => ({}));
+    const leads = async (untilMs: number) => {
+      await fleet.postgres.run(
+        "UPDATE labfeed.fleet SET leader = $1, until = clock_timestamp() + $2 * interval '1 ms'",
+        [...[pc.number, untilMs]],
+      );
+      return (await listMembers(fleet.postgres, systemClock)).map(({ name, leads: isLeader }) => `${name} ${isLeader}`);
+    };
+    expect(await leads(60_000)).toEqual(['pc1 true']);
+    expect(await leads(-1000)).toEqual(['pc1 false']);
+  });
+
   test('a machine that is not seen for a minute is away, and one that was installed again is listed once', async () => {
     const fleet = await newFleet();
     const [before, after] = [await reporting(fleet, 'pc1', () => ({})), await reporting(fleet, 'pc2', () => ({}))];

@@ -296,13 +296,18 @@ describe.skipIf(noPostgres)('with PostgreSQL', () => {
     }
   });
 
-  test('a standby that loads its copy again still knows of a halt', async () => {
+  test('a standby that loads its copy again still knows of a halt, and clears no alarm', async () => {
     const { postgres, id, url } = await newFleet();
     const path = join(tempFolder(), 'journal.db');
     const { journal } = await leading(postgres, id, openWorkingCopy(':memory:'), 1000);
     const notebook = 'https://eln';
     await journal.outbox.server(notebook).learn({ halted: 'the journal is older' });
-    await journal.store.commit(() => undefined);
+    const { db, commit } = journal.store;
+    await commit(
+      () =>
+        db.run`
+          INSERT INTO failures (member, name, number, at, reason, operation) VALUES (7, 'pc7', 1, 1, 'damaged', '{}')`,
+    );
     let release: () => void = () => undefined;
     let isLoading = false;
     class SlowPostgres extends Postgres {
@@ -339,10 +344,12 @@ describe.skipIf(noPostgres)('with PostgreSQL', () => {
     await loading();
     release();
     await vi.waitFor(async () => expect(await halted()).toBe('the journal is older'), 20_000);
+    expect(standby.alarms.setAside()).toMatchObject({ member: 'pc7', reason: 'damaged' });
     await postgres.run('DELETE FROM labfeed.changes');
     await postgres.run('UPDATE labfeed.fleet SET seq = seq + 5');
     await loading();
     expect(await halted()).toBe('the journal is older');
+    expect(standby.alarms.setAside()).toBe('unknown');
   });
 
   test('a newer version brings the tables up to date with all rows, and the older leader is fenced', async () => {

@@ -61,6 +61,7 @@ export function useFleets() {
         return {
           own,
           member,
+          spool,
           outbox: forwardingOutbox(own.store, own.outbox),
           growths: forwardingGrowths(own.store),
           /** As the member does. */
