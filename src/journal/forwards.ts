@@ -160,7 +160,7 @@ export function forwardingGrowths(store: Store): Growths {
       ),
     flush: (generation, isEnd = false) =>
       forwarded(
-        () => flush(db, generation, isEnd),
+        () => flush(db, generation, isEnd, true),
         () => ({ kind: 'flush', generation, isEnd }),
       ),
     report: (generation, what, isEnd) =>
@@ -207,7 +207,7 @@ export function takeState({ db, now }: Store, state: FleetState): string | undef
     db.run`UPDATE runs SET step = 'done', updated_at = ${now()} WHERE id = ${own}`;
     db.run`DELETE FROM earlier_drafts WHERE run = ${own}`;
     noteFiled(db, own, now());
-    describeNext(db, own);
+    describeNext(db, own, true);
   }
   if (parked === 'quarantined' && state.mapping === '' && known.mapping !== '') {
     db.run`UPDATE runs SET mapping = '' WHERE id = ${own}`;

@@ -150,11 +150,11 @@ function addComments(db: Connection, run: number, texts: readonly string[]): voi
         WHERE comments.run = growths.run), ${text}, iif(uncertain, 0, NULL) FROM growths WHERE run = ${run}`;
 }
 
-export function flush(db: Connection, generation: number, isEnd: boolean): boolean {
+export function flush(db: Connection, generation: number, isEnd: boolean, isOfFleet = false): boolean {
   if (isEnd) db.run`UPDATE growths SET accumulation = '' WHERE generation = ${generation}`;
   const runs = db.values<number>`
     UPDATE growths SET ready = 1 WHERE generation = ${generation} AND next IS NOT NULL AND ready = 0 RETURNING run`;
-  return runs.map((run) => isDone(db, run) && describeNext(db, run)).includes(true);
+  return runs.map((run) => isDone(db, run) && describeNext(db, run, isOfFleet)).includes(true);
 }
 
 const isDone = (db: Connection, run: number): boolean =>
@@ -164,9 +164,10 @@ const nextRow = z.object({ next: z.string(), isKept: flag, hasDraft: flag });
 
 /**
  * Within a commit. Has a done run delivered again with its next draft, if it has one: until then, its delivery already
- * had what it wrote. Returns whether it has.
+ * had what it wrote. Returns whether it has. `isOfFleet`: the leader of a fleet delivers it, and may have done so before this
+ * machine knew of the draft before, so the run stays done here.
  */
-export function describeNext(db: Connection, run: number): boolean {
+export function describeNext(db: Connection, run: number, isOfFleet = false): boolean {
   const found = parseRow(
     nextRow,
     db.row`
@@ -183,7 +184,7 @@ export function describeNext(db: Connection, run: number): boolean {
     replaceDescription(db, run, { draft: { ...draft, body, comments: [] }, omits });
   }
   db.run`
-    UPDATE runs SET step = ${isKept ? 'described' : 'created'}, mapping = ${mapping}, adopted = 0, attempts = 0,
+    UPDATE runs SET step = ${isOfFleet ? 'done' : isKept ? 'described' : 'created'}, mapping = ${mapping}, adopted = 0, attempts = 0,
       due_at = 0 WHERE id = ${run}`;
   db.run`UPDATE growths SET next = NULL, plot = NULL, ready = 0, kept = ${Number(isKept)} WHERE run = ${run}`;
   return true;

@@ -306,4 +306,36 @@ describe.skipIf(noPostgres)('operations of members', () => {
     await own.store.commit(() => takeState(own.store, state('b')));
     expect(step()).toBe('done');
   });
+
+  test('a growing file is done for its member once the leader has filed all lines, whoever handed them over', async () => {
+    const fleet = await newFleet();
+    const [one, two] = [await fleet.member('pc1'), await fleet.member('pc2')];
+    const { db, commit } = fleet.journal.store;
+    const take = async ({ growths, forward }: typeof one, from: number, upto: number) => {
+      await growths.append({
+        ...{ generation: 1, from, upto, lines: upto, tail: new Uint8Array([upto]), range: '', notes: [] },
+        parts: [
+          { ...{ day: '', run: newRun('g', '/share/log'), rows: 1, accumulated: '{}' }, reading: reading(`${upto}`) },
+        ],
+      });
+      await growths.flush(1);
+      await forward();
+    };
+    const steps = async () => {
+      await commit(() => void db.run`UPDATE runs SET step = 'done'`);
+      for (const { own, member } of [one, two])
+        await followStates({
+          ...{ journal: own, postgres: fleet.postgres, name: 'pc', member: () => member },
+          ...{ rescan: () => undefined, rejoin: async () => undefined },
+        });
+      return [one, two].map(({ own }) => own.store.db.value<string>`SELECT step FROM runs`);
+    };
+    await take(one, 0, 10);
+    await take(one, 10, 20);
+    await take(two, 0, 10);
+    // Both have lines that they had not handed over when they last asked, and the leader sends nothing more.
+    expect(await steps()).toEqual(['done', 'done']);
+    await take(two, 10, 20);
+    expect(await steps()).toEqual(['done', 'done']);
+  });
 });

@@ -1,5 +1,6 @@
 import { appendFileSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { DatabaseSync } from '@photostructure/sqlite';
 import { describe, expect, test } from 'vitest';
 import { CLI, startDaemon, weighing } from '../support/daemon-process.js';
 import { expectFiled, growingLogger, makeFleet } from '../support/fleet-site.js';
@@ -13,16 +14,36 @@ const KILLING = new URL('../support/killed-in-steps.mjs', import.meta.url).href;
 /** Moments at which the command is killed: before and after queries, closer to each other at the beginning. */
 const MOMENTS = [1, 8, 14, 21, 30];
 
-/** Kills the command at each moment, and repeats it until it succeeds. Returns its output, and how often it was killed. */
-async function killedAndRepeated(args: readonly string[], folder: string): Promise<Ended & { kills: number }> {
+/**
+ * Kills the command at each moment and before the query that begins with `last`, and repeats it until it succeeds. Returns
+ * its output, and how often it was killed.
+ */
+async function killedAndRepeated(
+  args: readonly string[],
+  folder: string,
+  last?: string,
+): Promise<Ended & { kills: number }> {
   let kills = 0;
-  for (const moment of [...MOMENTS, Number.NaN]) {
+  for (const moment of [...MOMENTS, ...(last === undefined ? [] : [last]), Number.NaN]) {
     const env = { ...process.env, LABFEED_KILL_AT_QUERY: String(moment) };
     const ended = await runNode(['--import', KILLING, CLI, ...args], { cwd: folder, timeout: 60_000, env });
     if (ended.signal !== 'SIGKILL') return { ...ended, kills };
     kills += 1;
   }
   throw new Error('the command did not end');
+}
+
+/** What happened to each run, with its fingerprint. */
+function readHistory(journal: string) {
+  const database = new DatabaseSync(journal, { readOnly: true });
+  try {
+    return database
+      .prepare('SELECT run, sha256, event, history.at FROM history JOIN runs ON runs.id = run ORDER BY history.id')
+      .all()
+      .map((row) => ({ ...row }) as { run: number; sha256: string; event: string; at: number });
+  } finally {
+    database.close();
+  }
 }
 
 describe.skipIf(noPostgres)('moving to a fleet and back', () => {
@@ -48,6 +69,7 @@ describe.skipIf(noPostgres)('moving to a fleet and back', () => {
     expect((await labfeed(['migrate', '--to', fleet.url, '--config', pc.alone], pc.folder)).stderr).toContain(
       'the configuration is not that of the fleet yet',
     );
+    const before = readHistory(pc.journal);
     const moved = await killedAndRepeated(into, pc.folder);
     expect(moved).toMatchObject({
       status: 0,
@@ -68,9 +90,14 @@ describe.skipIf(noPostgres)('moving to a fleet and back', () => {
     await member.stop();
     control.decide = () => 'pass';
 
-    const back = await killedAndRepeated(['migrate', '--to', pc.journal, '--config', pc.config], pc.folder);
-    expect(back).toMatchObject({ status: 0, stdout: expect.stringContaining('7 runs taken back from the fleet') });
-    expect(back.kills).toBeGreaterThan(3);
+    const out = ['migrate', '--to', pc.journal, '--config', pc.config];
+    // The fleet forgets the machine only once its journal has everything.
+    const back = await killedAndRepeated(out, pc.folder, 'DELETE FROM labfeed.members');
+    expect(back).toMatchObject({ status: 0, stdout: expect.stringContaining('are not in a fleet') });
+    expect(back.kills).toBeGreaterThan(4);
+    const history = readHistory(pc.journal);
+    expect(history).toEqual(expect.arrayContaining(before));
+    expect(new Set(history.map(({ run }) => run)).size).toBe(7);
     // Nothing of the machine but its journal says what was filed.
     rmSync(join(pc.folder, 'state', 'fleet.db'), { force: true });
     const home = startDaemon(pc.alone);

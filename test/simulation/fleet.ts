@@ -16,6 +16,7 @@ import { scheduleConditions } from './conditions.js';
 import { CopyDatabase } from './copy-database.js';
 import { logTo, SETTINGS } from './daemon.js';
 import { createDatabase, type Link, type SimulatedDatabase } from './fleet-database.js';
+import { createLogger, isLogTaken, readLog, reportLog, verifyLog } from './fleet-logger.js';
 import { type Schedule, send, TIMEOUT_MS } from './network.js';
 import { isHalted, listOpen, parkPoisoned, useSpares } from './settle.js';
 import { EndlessError, type SimulatedProcess } from './timeline.js';
@@ -45,7 +46,7 @@ export function createFleetSimulation() {
         copy.empty();
       }
       const content = { events: CONDITIONS, withFiles: seed % 4 === 0 };
-      const site = createSite(createWorld(seed, unused, trace, content), slots, tables, statements);
+      const site = createSite(createWorld(seed, unused, trace, content), slots, tables, statements, seed % 4 === 1);
       try {
         await runHistory(site);
       } catch (error) {
@@ -93,7 +94,13 @@ interface Member {
 
 type Site = ReturnType<typeof createSite>;
 
-function createSite(world: World, slots: readonly Slot[], tables: Tables, statements: Map<string, number>) {
+function createSite(
+  world: World,
+  slots: readonly Slot[],
+  tables: Tables,
+  statements: Map<string, number>,
+  withLogger: boolean,
+) {
   const { random } = world;
   const deliverers = 2 + random.below(2);
   const watchers = 1 + random.below(3);
@@ -125,11 +132,29 @@ function createSite(world: World, slots: readonly Slot[], tables: Tables, statem
     phase: 'eventful' as 'eventful' | 'delivering' | 'reporting',
     /** How many more requests are delayed by pauses of the leader, and when the last of them has arrived. */
     pauses: { left: random.below(4), overAt: 0 },
+    logger: withLogger ? createLogger(members.slice(deliverers), random) : undefined,
     /** Which members see the file of each run. */
     files: [] as Member[][],
     /** The world with the outbox of the fleet as its journal. */
     seen: (): World => ({ ...world, database: leaderOf(members).slot.copy as unknown as ReusableDatabase }),
   };
+}
+
+/** The file grows, and some of the members that follow it read it. */
+async function growLog(site: Site): Promise<void> {
+  const { logger, members, world } = site;
+  if (!logger) return;
+  logger.lines += world.random.below(3);
+  for (const member of members) if (world.random.chance(0.5)) await takeLog(site, member);
+}
+
+async function takeLog({ logger, world }: Site, { name, running }: Member): Promise<void> {
+  if (!logger?.followers.has(name) || !running) return;
+  const { growths } = running.fleet.journal;
+  world.trace?.(`${name} reads the log of ${logger.lines} lines`);
+  await world.timeline.until(readLog(logger, growths, world.pc));
+  if (world.random.chance(0.2)) await world.timeline.until(reportLog(logger, growths));
+  running.fleet.part.delivery.wake();
 }
 
 /** The member whose copy is that of the leader, or else the newest. */
@@ -366,6 +391,7 @@ async function runHistory(site: Site): Promise<void> {
   const wanted = 2 + random.below(5);
   for (let events = 1 + random.below(4); events > 0 || site.files.length < wanted; events--) {
     if (site.files.length < wanted) await addFile(site);
+    await growLog(site);
     await passTime(site, random.below(random.chance(0.5) ? 400 : 20_000), random.chance(0.5));
     if (random.chance(0.3)) users.createExperiment();
     if (events > 0) EVENTS[random.below(EVENTS.length)]?.(site);
@@ -387,7 +413,8 @@ async function runHistory(site: Site): Promise<void> {
     await addFile(site);
     await settle(site);
   });
-  verify([site.seen()], users, site.files.length);
+  verify([site.seen()], users, site.files.length, site.logger ? 1 : 0);
+  if (site.logger) verifyLog(site.logger, world.notebook.experiments.values(), leaderOf(members).slot.copy.connection);
   verifyContents(site);
   for (const member of members) kill(member);
 }
@@ -420,6 +447,7 @@ async function settle(site: Site): Promise<void> {
   const { members, world, database } = site;
   const { timeline } = world;
   for (const member of members) if (!member.running) await start(site, member);
+  for (const member of members) await takeLog(site, member);
   const end = timeline.elapsedMs() + MAX_SETTLE_MS;
   while (timeline.elapsedMs() < site.pauses.overAt || !isSettled(site)) {
     site.phase = isDelivered(site) ? 'reporting' : 'delivering';
@@ -443,11 +471,12 @@ function describeOpen({ members, database }: Site): string {
 }
 
 /** Whether the leader has nothing left to do. */
-function isDelivered({ members, files, database, world }: Site): boolean {
+function isDelivered({ members, files, database, world, logger }: Site): boolean {
   if (database.waiting() > 0) return false;
   const db = leaderOf(members).slot.copy.connection;
   if (db.value<number>`SELECT leads FROM working_copy` !== 1) return false;
-  return (db.value<number>`SELECT count(*) FROM runs` ?? 0) >= files.length && areDone(db, world) && areAttached(db);
+  if ((db.value<number>`SELECT count(*) FROM runs` ?? 0) < files.length) return false;
+  return areDone(db, world) && areAttached(db) && (!logger || isLogTaken(logger, db));
 }
 
 const areDone = (db: Connection, world: World): boolean =>

@@ -4,7 +4,7 @@ import { syncBuiltinESMExports } from 'node:module';
 /*
  * Loaded into a process with `--import`: kills it before or after a change to a file with a private name, as a power cut
  * would. LABFEED_KILL_AT counts these moments from 0. With LABFEED_KILL_AT_QUERY, the moments are before and after each
- * query of a fleet's database.
+ * query of a fleet's database; if it is no number, it is the beginning of the query before which the process is killed.
  */
 const atQuery = process.env['LABFEED_KILL_AT_QUERY'];
 const killAt = Number(process.env['LABFEED_KILL_AT'] ?? Number.NaN);
@@ -19,6 +19,7 @@ if (atQuery !== undefined) {
   const { query } = Client.prototype;
   Client.prototype.query = function (...args) {
     pass(Number(atQuery));
+    if (String(args[0]?.text ?? args[0]).startsWith(atQuery)) process.kill(process.pid, 'SIGKILL');
     const callback = args.at(-1);
     // The pool passes a callback.
     if (typeof callback === 'function')
