@@ -314,6 +314,24 @@ test('a damaged byte that makes the library loop does not block the event loop',
   }
 });
 
+test.each(['sectors', 'directory entries'])(
+  'an .xls whose %s form a loop is refused before it takes memory',
+  async (what) => {
+    const rows = Array.from({ length: 400 }, (_, n) => [`sample ${n}`, n * 1.5]);
+    const bytes = Buffer.from(bytesOf(bookOf({ S: rows }), 'xls'));
+    const sectorAt = (sector: number) => 512 * (sector + 1);
+    const directory = sectorAt(bytes.readInt32LE(48));
+    const stream = directory + bytes.subarray(directory).indexOf(Buffer.from('Workbook', 'utf16le'));
+    const first = bytes.readInt32LE(stream + 116);
+    // The second sector of the workbook leads back to itself, or the entry of the workbook has itself as a neighbour.
+    if (what === 'sectors') bytes.writeInt32LE(first + 1, sectorAt(bytes.readInt32LE(76)) + 4 * (first + 1));
+    else bytes.writeInt32LE((stream - directory) / 128, stream + 68);
+    expect(stream).toBeGreaterThan(directory);
+    const error = await sheets(bytes, { limits: { seconds: 1 } }).catch((reason: unknown) => reason);
+    expect(error).toMatchObject({ message: expect.stringContaining('damaged or truncated') });
+  },
+);
+
 test.each(['xlsx', 'xls'] as const)('mutated .%s is read or refused in finite time', async (type) => {
   const base = bytesOf(bookOf({ S: TABLE, T: [['x']] }), type);
   await fc.assert(

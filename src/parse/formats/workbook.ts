@@ -77,7 +77,10 @@ class WorkbookProblem extends Error {
 /** The parts of an .xlsx, unpacked, and the names of all of them; an .xls is a single part without a name. */
 async function partsOf(bytes: Uint8Array, refuse: Refuse) {
   const signature = Buffer.from(bytes.subarray(0, 8)).toString('hex');
-  if (signature === 'd0cf11e0a1b11ae1') return { parts: [{ name: '', content: bytes }], names: [] };
+  if (signature === 'd0cf11e0a1b11ae1') {
+    refuseLoops(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
+    return { parts: [{ name: '', content: bytes }], names: [] };
+  }
   if (!signature.startsWith('504b0304')) {
     throw refuse('the file is not an .xlsx or .xls workbook', {
       hint: 'if it is text: `format: delimited`',
@@ -93,6 +96,53 @@ async function partsOf(bytes: Uint8Array, refuse: Refuse) {
     throw refuse('the file is a zip archive, but not an .xlsx workbook', { hint: 'unpack it into the watched folder' });
   }
   return { parts, names: entries.map(({ name }) => name) };
+}
+
+/**
+ * An .xls is a small file system: each sector names the next of its stream, and each directory entry its neighbours. The
+ * library follows them without end if they form a loop, and takes memory until the whole process ends.
+ */
+function refuseLoops(file: Buffer): void {
+  if (file.length < 512) throw damaged();
+  const size = file.readUInt16LE(30) === 12 ? 4096 : 512;
+  const sectorAt = (sector: number) => file.subarray((sector + 1) * size, (sector + 2) * size);
+  const numbersIn = (part: Buffer) => Array.from({ length: part.length >> 2 }, (_, n) => part.readInt32LE(4 * n));
+  const tables = numbersIn(file.subarray(76, 512));
+  // A long file has further sectors that list the sectors of its table. The last number in each is the next of them.
+  const further = new Set<number>();
+  for (let sector = file.readInt32LE(68); sector >= 0; ) {
+    if (further.has(sector)) throw damaged();
+    further.add(sector);
+    const listed = numbersIn(sectorAt(sector));
+    sector = listed.pop() ?? -1;
+    tables.push(...listed);
+  }
+  const next = tables.flatMap((sector) => (sector < 0 ? [] : numbersIn(sectorAt(sector))));
+  refuseLoop(next.map((sector) => [sector]));
+  const directory: Buffer[] = [];
+  for (let sector = file.readInt32LE(48); sector >= 0; sector = next[sector] ?? -1) directory.push(sectorAt(sector));
+  const entries = Buffer.concat(directory);
+  const neighbours = Array.from({ length: entries.length >> 7 }, (_, n) =>
+    // The library stops at the root, the first entry.
+    [68, 72, 76].map((place) => entries.readInt32LE(128 * n + place) || -1),
+  );
+  refuseLoop(neighbours);
+}
+
+/** `next`: the indexes to which each index leads; others are none. */
+function refuseLoop(next: readonly (readonly number[])[]): void {
+  const incoming = new Map<number, number>();
+  for (const all of next) for (const one of all) incoming.set(one, (incoming.get(one) ?? 0) + 1);
+  // Leaves out, again and again, what nothing leads to. A loop is never left out.
+  const left = next.flatMap((_, index) => (incoming.has(index) ? [] : [index]));
+  for (let at = 0; at < left.length; at++) {
+    for (const one of next[left[at] ?? -1] ?? []) {
+      const others = (incoming.get(one) ?? 0) - 1;
+      incoming.set(one, others);
+      if (others === 0 && one >= 0 && one < next.length) left.push(one);
+    }
+  }
+  if (left.length < next.length) throw damaged();
 }
 
 const MAX_MEMORY_MB = 1024;
