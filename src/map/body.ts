@@ -4,7 +4,7 @@ import { originLine } from '../markers.js';
 import type { FileRecord, Value } from '../model.js';
 import { capitalize, escapeHtml, formatCount, multiLine, plural, singleLine } from '../text.js';
 import { describeUnread, type Held, warningsOf } from './omissions.js';
-import { type Plate, plateOf } from './plates.js';
+import type { Plate, ShownTable, ShowTable } from './plates.js';
 import { describeSource, type SourceFile } from './scope.js';
 import {
   headingOf,
@@ -14,7 +14,6 @@ import {
   shortenTable,
   summariseColumns,
   type TableRows,
-  withoutIdleColumns,
   withUnit,
 } from './tables.js';
 
@@ -30,6 +29,7 @@ interface BodySources {
   /** The id of the journal. */
   readonly journal: string | undefined;
   readonly allRowsIn: RowsLocation;
+  readonly show: ShowTable;
 }
 
 interface Body {
@@ -41,7 +41,7 @@ interface Body {
 }
 
 /** HTML that ends with the source for people and the origin line by which labfeed recognises the experiment. */
-export function makeBody({ template, record, file, instrument, journal, allRowsIn }: BodySources): Body {
+export function makeBody({ template, record, file, instrument, journal, allRowsIn, show }: BodySources): Body {
   const label = singleLine(`${instrument} ${file.name}`);
   const unread = record.unread.filter(({ kind }) => kind === 'unread');
   const origin = [
@@ -54,7 +54,7 @@ export function makeBody({ template, record, file, instrument, journal, allRowsI
   const maxBytes = MAX_BYTES - Buffer.byteLength(origin) - 1;
   const rendered =
     template === undefined
-      ? renderRecord(record, file.name, allRowsIn, maxBytes)
+      ? renderRecord(record, file.name, allRowsIn, maxBytes, show)
       : { html: checkSize(multiLine(template), file, maxBytes), holds: new Set<never>() };
   const html = rendered.html === '' ? '' : `${rendered.html.trimEnd()}\n`;
   const { factsEnd = html.length, holds } = rendered;
@@ -111,10 +111,16 @@ interface Rendered {
 }
 
 /** The body without a template: the facts, and each table as far as it is short, as a plate, or summarised. */
-function renderRecord(record: FileRecord, fileName: string, allRowsIn: RowsLocation, maxBytes: number): Rendered {
+function renderRecord(
+  record: FileRecord,
+  fileName: string,
+  allRowsIn: RowsLocation,
+  maxBytes: number,
+  show: ShowTable,
+): Rendered {
   for (const limits of LIMITS) {
     if (minBytes(record, limits) > maxBytes) continue;
-    const rendered = renderLimited(record, fileName, allRowsIn, limits);
+    const rendered = renderLimited(record, fileName, allRowsIn, limits, show);
     if (Buffer.byteLength(rendered.html) <= maxBytes) return rendered;
   }
   const { meta, tables } = record;
@@ -132,6 +138,7 @@ function renderLimited(
   fileName: string,
   allRowsIn: RowsLocation,
   limits: BodyLimits,
+  show: ShowTable,
 ): Rendered {
   const { maxChars } = limits;
   const fits = (text: string) => text.length <= maxChars;
@@ -139,7 +146,7 @@ function renderLimited(
   const areFactsHeld = [...facts].every(([name, value]) => fits(name) && fits(withUnit(value)));
   // Without a heading, adjacent tables look like one.
   const needsHeading = tables.length > 1 || facts.size > 0;
-  const shown = tables.map((table) => ({ table, ...renderReadings(withoutIdleColumns(table), allRowsIn, limits) }));
+  const shown = tables.map((table) => ({ table, ...renderReadings(show(table), allRowsIn, limits) }));
   const html = shown.map(({ table: { name }, html }) =>
     needsHeading ? `<h3>${escapeHtml(singleLine(name))}</h3>\n${html}` : html,
   );
@@ -176,12 +183,11 @@ function factsToShow(meta: FileRecord['meta'], fileName: string): FileRecord['me
 
 /** A summary unless the table is short, then its rows or its plates. `isWhole`: every cell is shown, uncut. */
 function renderReadings(
-  table: TableRows,
+  { shown: table, plate }: ShownTable,
   allRowsIn: RowsLocation,
   { maxRows, maxChars }: BodyLimits,
 ): { html: string; isWhole: boolean } {
   const { columns, rows, count } = table;
-  const plate = plateOf(table);
   const isUncut =
     columns.every((column) => headingOf(column).length <= maxChars) &&
     rows.every((row) => row.every(({ text }) => text.length <= maxChars));

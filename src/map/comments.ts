@@ -3,7 +3,7 @@ import { MARK_BYTES } from '../markers.js';
 import type { Column, FileRecord, Table, Value } from '../model.js';
 import { formatCount, multiLine, plural, singleLine, splitBytes, truncateBytes } from '../text.js';
 import type { Held } from './omissions.js';
-import { type Plate, plateOf } from './plates.js';
+import type { Plate, ShownTable, ShowTable } from './plates.js';
 import { describeSource, type SourceFile } from './scope.js';
 import {
   alignTable,
@@ -13,7 +13,6 @@ import {
   isPartial,
   type RowsLocation,
   summariseColumns,
-  withoutIdleColumns,
 } from './tables.js';
 
 interface Comments {
@@ -32,6 +31,7 @@ interface CommentSources {
   readonly options: CommentOptions;
   /** The rendered template, if there is one. It replaces the readings. */
   readonly text: string | undefined;
+  readonly show: ShowTable;
 }
 
 interface Limits {
@@ -40,7 +40,7 @@ interface Limits {
 }
 
 /** The comments of one run: plain text, never empty, within the limits once their marker lines are added. */
-export function makeComments({ record, file, options, text }: CommentSources): Comments {
+export function makeComments({ record, file, options, text, show }: CommentSources): Comments {
   const limits: Limits = { maxBytes: options.maxBytes - MARK_BYTES, maxParts: options.maxComments };
   const without = (comments: readonly string[], isTemplate = false): Comments => ({
     ...{ comments, allRowsIn: 'file', holds: new Set(), isTemplate },
@@ -56,7 +56,7 @@ export function makeComments({ record, file, options, text }: CommentSources): C
     const facts = commentFacts(record, file, limits);
     return facts ? { ...without(facts), holds: new Set(isUncut(facts) ? [record.meta] : []) } : summary();
   }
-  const comments = commentTables(tables, options.readings, file, limits);
+  const comments = commentTables(tables, options.readings, file, limits, show);
   if (!comments) return summary();
   if (!isUncut(comments)) return without(comments);
   return { comments, allRowsIn: 'comments', holds: new Set(tables), isTemplate: false };
@@ -79,7 +79,7 @@ export function makeBrief(
   { record, file, options }: CommentSources,
 ): string | undefined {
   if (options.readings !== 'auto' || allRowsIn !== 'comments') return undefined;
-  const lines = comments.reduce((sum, text) => sum + text.split('\n').length, 0);
+  const lines = comments.reduce((sum, text) => sum + countLines(text), 0);
   return lines <= MAX_LINES ? undefined : summarise(record, file, options.maxBytes - MARK_BYTES, 'attached file');
 }
 
@@ -92,6 +92,7 @@ function commentTables(
   readings: Exclude<CommentOptions['readings'], 'none'>,
   file: SourceFile,
   limits: Limits,
+  show: ShowTable,
 ): string[] | undefined {
   if (tables.some(isPartial)) return undefined;
   switch (readings) {
@@ -104,7 +105,7 @@ function commentTables(
     case 'auto':
     case 'lines': {
       if (minBytes(tables) > limits.maxBytes * limits.maxParts) return undefined;
-      const sections = tables.flatMap((table) => lineSections(table, file, limits));
+      const sections = tables.flatMap((table) => lineSections(show(table), file, limits));
       return packSections(sections, limits);
     }
     case 'each':
@@ -130,15 +131,16 @@ function tableSection({ name, columns, rows }: Table, file: SourceFile, { maxByt
   };
 }
 
-function lineSections(table: Table, file: SourceFile, { maxBytes }: Limits): Section[] {
-  const title = truncateBytes(singleLine(table.name), maxBytes / 8);
-  return layOutLines(table).map(({ about, noun, count, line }) => {
+function lineSections(table: ShownTable, file: SourceFile, { maxBytes }: Limits): Section[] {
+  const title = truncateBytes(singleLine(table.shown.name), maxBytes / 8);
+  return layOutLines(table).map(({ about, noun, count, line, isRaw }) => {
     const columns = about === undefined ? [] : [truncateBytes(singleLine(about), maxBytes / 8)];
     return {
       heading: (first, last) =>
         [`${title}: ${rowRange(first, last, count, noun)}, from ${shortName(file, maxBytes)}`, ...columns].join('\n'),
       count,
       line,
+      isRaw,
     };
   });
 }
@@ -183,6 +185,8 @@ interface Section {
   heading(first: number, last: number): string;
   readonly count: number;
   line(index: number): string;
+  /** Whether the lines are as in the file, with any character. */
+  readonly isRaw?: boolean | undefined;
 }
 
 /**
@@ -225,23 +229,49 @@ function takeLines(
   // The final heading is not known yet; this is the longest it can become.
   const room = maxBytes - Buffer.byteLength(section.heading(section.count, section.count));
   const lines: string[] = [];
-  let bytes = 0;
-  let next = from;
-  for (; next < section.count; next++) {
-    const line = section.line(next);
-    const size = Buffer.byteLength(line) + 1;
-    if (bytes + size > room) break;
+  // A character has at least one byte. The lines are searched and their bytes counted together, not one by one.
+  for (let left = room, at = from; at < section.count && left > 0; at++) {
+    const line = section.line(at);
     lines.push(line);
-    bytes += size;
+    left -= line.length + 1;
   }
-  if (next === from) {
+  let text = lines.join('\n');
+  if (section.isRaw && !areCleanLines(text, lines.length)) text = cleanLines(lines);
+  let bytes = Buffer.byteLength(text) + 1;
+  while (bytes > room && lines.length > 0) {
+    bytes -= Buffer.byteLength(lines.pop() ?? '') + 1;
+    text = '';
+  }
+  if (lines.length === 0) {
     if (!isEmptyComment) return undefined;
-    const cut = truncateBytes(section.line(next++), room - 1);
-    lines.push(cut);
-    bytes = Buffer.byteLength(cut) + 1;
+    lines.push(truncateBytes(cleanLines([section.line(from)]), room - 1));
+    bytes = Buffer.byteLength(lines[0] ?? '') + 1;
   }
+  text ||= lines.join('\n');
+  const next = from + lines.length;
   const heading = section.heading(from + 1, next);
-  return { text: `${heading}\n${lines.join('\n')}`, bytes: Buffer.byteLength(heading) + bytes, next };
+  return { text: `${heading}\n${text}`, bytes: Buffer.byteLength(heading) + bytes, next };
+}
+
+const UNCLEAN = /[^\P{Cc}\n]|[\p{Cs}\u2028\u2029]/u;
+
+/** Whether so many lines from a file contain no control characters, and no blanks at their ends. */
+function areCleanLines(text: string, count: number): boolean {
+  if (UNCLEAN.test(text) || text.startsWith(' ') || text.endsWith(' ')) return false;
+  if (text.includes('\n ') || text.includes(' \n')) return false;
+  return countLines(text) === count;
+}
+
+function cleanLines(lines: string[]): string {
+  // A blank line would look like the end of the table.
+  for (let n = 0; n < lines.length; n++) lines[n] = singleLine(lines[n] ?? '').trim() || '–';
+  return lines.join('\n');
+}
+
+function countLines(text: string): number {
+  let lines = 1;
+  for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', at + 1)) lines++;
+  return lines;
 }
 
 /** Splits a text between its lines, and within a line only if that line alone is too long. */
@@ -330,12 +360,11 @@ interface Lines {
   readonly noun: string;
   readonly count: number;
   line(index: number): string;
+  readonly isRaw?: boolean;
 }
 
 /** One line per row, or for a plate with nothing but numbers, one per row of the plate and column of the table. */
-function layOutLines(table: Table): Lines[] {
-  const shown = withoutIdleColumns(table);
-  const plate = plateOf(shown);
+function layOutLines({ shown, plate }: ShownTable): Lines[] {
   const others = plate ? shown.columns.filter((_, at) => at !== plate.wells) : [];
   const isNumeric = plate && shown.rows.every((row) => row.every((cell, at) => at === plate.wells || isNumber(cell)));
   if (plate && isNumeric && others.length > 0)
@@ -379,24 +408,26 @@ function rowLines(table: Table): Lines {
   const areUnitsEnough =
     others.length <= MAX_UNNAMED && !units.includes(undefined) && new Set(units).size === units.length;
   const isNamed = others.length > 1 && !areUnitsEnough;
+  const before = others.map(({ name }) => (isNamed ? `${name} ` : ''));
+  const beforeOthers = before.map((name) => `, ${name}`);
   return {
     noun: 'row',
     count: rows.length,
-    ...(isNamed || columns.length === 0 ? {} : { about: columns.map(headingOf).join(', ') }),
+    isRaw: true,
     line(index) {
       const cells = rows[index] ?? [];
-      const head = cells[0] && label ? cellWithUnit(cells[0], label) : '';
+      const head = (cells[0] && label ? cellWithUnit(cells[0], label) : '') || '–';
       let line = '';
       for (let n = 0; n < others.length; n++) {
-        const [column, cell] = [others[n], cells[n + 1]];
+        const column = others[n];
+        const cell = cells[n + 1];
         if (!column || !cell || cell.text === '') continue;
-        line += line === '' ? `${head === '' ? '–' : head}: ` : ', ';
-        if (isNamed) line += `${column.name} `;
+        line = line === '' ? `${head}: ${before[n]}` : line + beforeOthers[n];
         line += cellWithUnit(cell, column);
       }
-      // A blank line would look like the end of the table.
-      return singleLine(line === '' ? head : line).trim() || '–';
+      return line === '' ? head : line;
     },
+    ...(isNamed || columns.length === 0 ? {} : { about: columns.map(headingOf).join(', ') }),
   };
 }
 

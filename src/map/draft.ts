@@ -7,6 +7,7 @@ import { escapeHtml, formatDay, isUnsetDay, singleLine } from '../text.js';
 import { makeBody } from './body.js';
 import { makeBrief, makeComments, makeNotes } from './comments.js';
 import { type Held, omissionsOf, warningsOf } from './omissions.js';
+import { createShowTable } from './plates.js';
 import {
   createInput,
   ROWS_LOCATION,
@@ -84,20 +85,29 @@ export function createMapper(options: MapperOptions): Mapper {
     const name = `${file.stem || file.name}${part?.isDaily ? ` ${part.day}` : ''}`;
     const title = cleanTitle(templates.title?.(input) ?? `${name} (${instrument})`, file);
     const written = isModified(experiment.date) ? undefined : templates.date?.(input);
-    const isUndated = record.isUndated || isModified(experiment.date);
-    const { date, dateFrom } = chooseDate(written, { ...record, isUndated }, file, readDate, part);
+    const facts = record.isUndated || isModified(experiment.date) ? NO_FACTS : record.meta;
+    const { date, dateFrom } = chooseDate(written, facts, file, readDate, part);
     const tags = cleanTags(templates.tags?.map((render) => render(input)) ?? [instrument]);
     const comment = renderNoting(
       templates.comment,
       part ? createInput(part.record, part.file, instrument, nowMs) : input,
     );
-    const sources = { record, file, ...part, options: comments, text: comment.text };
+    const show = createShowTable();
+    const sources = { record, file, ...part, options: comments, text: comment.text, show };
     const made = makeComments(sources);
     const describe = (allRowsIn: RowsLocation, held: readonly Held[]) => {
       input.scope[ROWS_LOCATION] = allRowsIn;
       const template = renderNoting(templates.body, input);
-      const { holds, ...made } = makeBody({ template: template.text, record, file, instrument, journal, allRowsIn });
-      return { ...made, omits: omissionsOf(record, [holds, template.holds, ...held]) };
+      const { holds, ...made } = makeBody({
+        template: template.text,
+        record,
+        file,
+        instrument,
+        journal,
+        allRowsIn,
+        show,
+      });
+      return { omits: omissionsOf(record, [holds, template.holds, ...held]), ...made };
     };
     const warnings = warningsOf(record);
     const held = [made.holds, ...(made.isTemplate ? [comment.holds] : [])];
@@ -112,8 +122,15 @@ export function createMapper(options: MapperOptions): Mapper {
     const brief = attach === 'auto' ? makeBrief(made, sources) : undefined;
     const attached = brief && { ...describe('file', []), comments: [brief] };
     const extras = makeExtras(experiment, templates.fields, input, file);
-    const optional = { ...(extras && { extras }), ...(attached && { attached }) };
-    const draft = { title, date, body, tags, ...optional, comments: made.comments };
+    const draft = {
+      title,
+      date,
+      body,
+      tags,
+      ...(extras && { extras }),
+      ...(attached && { attached }),
+      comments: made.comments,
+    };
     return { draft, dateFrom, omits, warnings, plotAt };
   };
 }
@@ -151,11 +168,14 @@ function makeExtras(
 const definedOf = <T extends object>(values: T): Partial<T> =>
   Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as Partial<T>;
 
+const NOTHING_RENDERED = { text: undefined, holds: new Set<never>() };
+
 /** Renders a template and notes what its text contains in full: tables, and facts that it prints as written. */
 function renderNoting(
   render: ((input: TemplateInput) => string) | undefined,
   input: TemplateInput,
 ): { text: string | undefined; holds: Held } {
+  if (!render) return NOTHING_RENDERED;
   const { scope, record } = input;
   scope[SHOWN].clear();
   const printable = [...record.meta].flatMap(([name, value]) => {
@@ -163,9 +183,9 @@ function renderNoting(
     return shown instanceof TemplateValue || shown instanceof TemplateFalse ? [{ value, shown }] : [];
   });
   for (const { shown } of printable) shown.isPrinted = false;
-  const text = render?.(input);
+  const text = render(input);
   // What was captured or assigned may not have been printed.
-  const has = (part: string): boolean => text?.includes(part) === true || text?.includes(escapeHtml(part)) === true;
+  const has = (part: string): boolean => text.includes(part) || text.includes(escapeHtml(part));
   const facts = printable.filter(({ value, shown }) => shown.isPrinted && has(value.text) && has(value.unit ?? ''));
   const whole = [...scope[SHOWN]].filter(([, shown]) => has(shown)).map(([part]) => part);
   return { text, holds: new Set([...whole, ...facts.map(({ value }) => value)]) };
@@ -245,15 +265,17 @@ function cutCharacters(text: string): string {
   return characters.length > MAX_TAG_CHARACTERS ? `${characters.slice(0, MAX_TAG_CHARACTERS - 1).join('')}…` : text;
 }
 
+const NO_FACTS: FileRecord['meta'] = new Map();
+
 /** The day of the run as YYYY-MM-DD. A day from the file or template is at most one day after the modification. */
 function chooseDate(
   template: string | undefined,
-  { meta, isUndated }: FileRecord,
+  meta: FileRecord['meta'],
   file: SourceFile,
   readDate: ReadDate,
   { day, isDaily = false }: Partial<Pick<NewPart, 'day' | 'isDaily'>> = {},
 ): { date: string; dateFrom: DateOrigin } {
-  const fact = isUndated ? undefined : (meta.get('date') ?? dateFactInAnyCase(meta, readDate));
+  const fact = meta.get('date') ?? dateFactInAnyCase(meta, readDate);
   const modified = formatDay(file.modifiedMs);
   const [dateFrom, written]: [DateOrigin, string] =
     template !== undefined

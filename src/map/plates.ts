@@ -1,4 +1,5 @@
 import type { Column, Table } from '../model.js';
+import { withoutIdleColumns } from './tables.js';
 
 /** A microplate: a table with one row per well. */
 export interface Plate {
@@ -10,6 +11,27 @@ export interface Plate {
   readonly numbers: readonly number[];
   /** The index of the table's row for a well; undefined if it has none. */
   rowOf(letter: string, number: number): number | undefined;
+}
+
+/** A table as people see it: without idle columns, and what plate it is, if it is one. */
+export interface ShownTable {
+  readonly shown: Table;
+  readonly plate: Plate | undefined;
+}
+
+export type ShowTable = (table: Table) => ShownTable;
+
+/** Looks at each table only once: the comments and the body show the same tables. */
+export function createShowTable(): ShowTable {
+  const known = new Map<Table, ShownTable>();
+  return (table) => {
+    const before = known.get(table);
+    if (before) return before;
+    const shown = withoutIdleColumns(table);
+    const made = { shown, plate: plateOf(shown) };
+    known.set(table, made);
+    return made;
+  };
 }
 
 const WELL = /^([A-P])0?([1-9]|1[0-9]|2[0-4])$/;

@@ -87,7 +87,10 @@ export function createInput(record: FileRecord, file: SourceFile, instrument: st
     columns: describeColumns(first?.columns ?? []),
     tables: namedTables(rows),
     file: {
-      ...{ name, stem, path, size },
+      name,
+      stem,
+      path,
+      size,
       get modified() {
         return isoTime(file.modifiedMs);
       },

@@ -123,20 +123,23 @@ function figuresOfSummary({ summary }: Column): Figures {
 }
 
 function computeFigures(rows: TableRows['rows'], at: number): Figures {
-  const numbers = new Float64Array(rows.length);
-  let n = 0;
+  const numbers: number[] = [];
   let filled = 0;
+  let min = NO_VALUE;
+  let max = NO_VALUE;
   for (const row of rows) {
-    const value = row[at]?.value;
+    const cell = row[at];
+    const value = cell?.value;
     if (value !== null && value !== undefined && value !== '') filled++;
-    if (typeof value === 'number' && Number.isFinite(value)) numbers[n++] = value;
+    if (typeof value !== 'number' || !cell || !Number.isFinite(value)) continue;
+    if (numbers.length === 0 || value < Number(min.value)) min = cell;
+    if (numbers.length === 0 || value > Number(max.value)) max = cell;
+    numbers.push(value);
   }
-  if (n === 0) return noNumbers(countValue(filled));
-  const sorted = numbers.subarray(0, n).sort();
-  const written = (number: number): Value | undefined => rows.find((row) => row[at]?.value === number)?.[at];
-  const [min = NO_VALUE, max = NO_VALUE] = [written(sorted[0] ?? 0), written(sorted[n - 1] ?? 0)];
-  const median = medianOf(sorted);
-  return { n: countValue(n), min, median: written(median) ?? writeLike([min, max], median, 12), max };
+  if (numbers.length === 0) return noNumbers(countValue(filled));
+  const median = medianOf(new Float64Array(numbers).sort());
+  const written = rows.find((row) => row[at]?.value === median)?.[at];
+  return { n: countValue(numbers.length), min, median: written ?? writeLike([min, max], median, 12), max };
 }
 
 const countValue = (n: number): Value => ({ value: n, text: formatCount(n) });

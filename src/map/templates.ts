@@ -27,6 +27,7 @@ import { escapeHtml } from '../text.js';
 import { escapeLines, Markup, renderFacts, renderTable } from './body.js';
 import {
   equalityKey,
+  FILE_NAMES,
   ORIGIN,
   type Origin,
   ROWS_LOCATION,
@@ -92,9 +93,8 @@ export function compileTemplates({ experiment, comments }: TemplateSources, engi
   const compile = (engine: Liquid, part: Part, path: TemplatePath, source: string | undefined) => {
     if (source === undefined) return undefined;
     const parsed = parse(engine, path, source, errors);
-    // Without outputs and tags, Liquid prints the source.
-    if (!/\{[{%]/.test(source)) return () => source;
-    return (input: TemplateInput) => render(engine, parsed, part, input);
+    const plain = compilePlain(source, engine);
+    return (input: TemplateInput) => plain(input) ?? render(engine, parsed, part, input);
   };
   const templates = {
     title: compile(text, 'title', ['experiment', 'title'], experiment.title),
@@ -109,6 +109,35 @@ export function compileTemplates({ experiment, comments }: TemplateSources, engi
     comment: compile(text, 'comments', ['comments', 'text'], comments.text),
   };
   return { templates, errors };
+}
+
+/** Names, facts and the number of readings, as they are. */
+const PLAIN_OUTPUT = /\{\{ *(instrument|now|file\.\w+|readings\.size|meta\.\w+|meta\["[^"\\]*"\]) *\}\}/;
+
+/** Prints templates of texts and plain outputs, as most are, for which Liquid takes 40 µs. Undefined if it cannot. */
+function compilePlain(source: string, { options }: Liquid): (input: TemplateInput) => string | undefined {
+  const parts = source.split(PLAIN_OUTPUT);
+  if (parts.some((part, n) => n % 2 === 0 && /\{[{%]/.test(part))) return () => undefined;
+  const values = parts.map((part, n) => (n % 2 === 0 ? part : readPlain(part)));
+  return (input) => {
+    let text = '';
+    for (const value of values) {
+      const shown = typeof value === 'string' ? value : value(input);
+      if (shown === undefined) return undefined;
+      text += shown === value ? shown : options.outputEscape?.(shown);
+    }
+    return text;
+  };
+}
+
+function readPlain(path: string): (input: TemplateInput) => unknown {
+  if (path === 'instrument' || path === 'now') return ({ scope }) => scope[path];
+  if (path === 'readings.size') return ({ record: { tables } }) => tables[0]?.count ?? 0;
+  const [, of, name = ''] = /^(file|meta)(?:\.|\[")(.*?)(?:"\])?$/.exec(path) ?? [];
+  const known = FILE_NAMES.find((each) => of === 'file' && each === name);
+  if (known) return ({ scope }) => scope.file[known];
+  // Liquid decides about those that are missing.
+  return ({ scope }) => (of === 'meta' && scope.meta[name] instanceof TemplateValue ? scope.meta[name] : undefined);
 }
 
 function parse(engine: Liquid, path: TemplatePath, source: string, errors: TemplateError[]): Template[] {

@@ -237,7 +237,9 @@ const toSource = ({ parts, ...file }: IdentifiedFile): Source => ({
 });
 
 const nameAndSize = ({ path, size, mtimeNs }: DiskFile) => ({
-  ...{ path, size, name: posix.basename(path) },
+  path,
+  size,
+  name: posix.basename(path),
   modifiedMs: Number(mtimeNs / 1_000_000n),
 });
 

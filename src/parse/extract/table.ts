@@ -236,7 +236,14 @@ function openRows(table: ColumnPlanning) {
     return openColumn(plan, context, kept, opened++, Math.max(1000, Math.min(100_000, share)));
   };
   const rows = {
-    ...{ options, context, columns, open, lastOrigin: 0, taken: 0, count: 0, kept },
+    options,
+    context,
+    columns,
+    open,
+    lastOrigin: 0,
+    taken: 0,
+    count: 0,
+    kept,
     unpivot: options.unpivot === undefined ? undefined : createUnpivot(options.unpivot, options.units, open),
     fill: options.fill && createFill(options.fill.map((name) => findColumn(name, table))),
     conditions: Object.entries(options.where ?? {}).map(([name, wanted]) => {
@@ -281,7 +288,7 @@ function putRow(rows: Rows, cells: Cells, line: Line | undefined, origin: number
   const { kept } = rows;
   const n = rows.count++;
   const width = rowWidth(rows);
-  if (kept.length === n && (n + 1) * width <= rows.context.maxKeptCells) kept.push(new Array(width).fill(EMPTY));
+  if (kept.length === n && (n + 1) * width <= rows.context.maxKeptCells) kept.push(emptyRow(width));
   const row = kept[n];
   rows.lastOrigin = origin;
   if (rows.hasAxis && row) rows.origins.push(origin);
@@ -290,6 +297,13 @@ function putRow(rows: Rows, cells: Cells, line: Line | undefined, origin: number
     const text = column.plan.text(cells);
     if (text !== '') addCell(column, row, text, line, rows.unitFor?.(column.plan, cells));
   }
+  return row;
+}
+
+/** `fill` takes several times as long. */
+function emptyRow(width: number): Value[] {
+  const row = new Array<Value>(width);
+  for (let n = 0; n < width; n++) row[n] = EMPTY;
   return row;
 }
 
