@@ -14,6 +14,8 @@ const CANDIDATES = ['tab', ';', '|', ',', 'spaces', 'whitespace', '/\\s+/'];
 const BETTER = { character: 1.25, blanks: 2 };
 
 interface Split {
+  /** Whether all lines are split by the delimiter alone. */
+  readonly isPlain?: boolean;
   readonly delimiter: string | undefined;
   readonly lines: readonly Line[];
   readonly layout: Layout;
@@ -37,7 +39,7 @@ export async function splitText(texts: readonly string[], slice: TimeSlice): Pro
   if (tabbed?.layout.tables.some((table) => table.kind === 'rows' && table.described)) return tabbed;
   let best = await trySplit(usual);
   const isDeclared = chosen.from > 1;
-  if (isDeclared || unused(best) === 0) return best;
+  if (isDeclared || unused(best) === 0) return { isPlain: true, ...best };
   const isGrid = characterOf(usual) !== undefined && isEven(best.lines);
   const others = CANDIDATES.filter((each) => each !== usual && !(isGrid && isBlanks(each)) && splitsLines(each, texts));
   let most = Math.max(1, weightOf(best));
@@ -65,11 +67,14 @@ function areFacts(texts: readonly string[]): boolean {
   const filled = texts.filter((text) => text.trim() !== '');
   if (filled.length < MIN_FACTS || filled.length > MAX_FACTS) return false;
   return [':', '='].some((sign) => {
-    const found = filled.flatMap((text) => {
+    const names = new Set<string>();
+    for (const [n, text] of filled.entries()) {
+      if (names.size + filled.length - n < filled.length * 0.9) return false;
+      if (!text.includes(sign)) continue;
       const [start, own] = NAME_AND_SIGN.exec(text) ?? [];
-      return start !== undefined && own === sign && !SEVERAL.test(text.slice(start.length)) ? [start.trim()] : [];
-    });
-    return new Set(found).size >= filled.length * 0.9;
+      if (start !== undefined && own === sign && !SEVERAL.test(text.slice(start.length))) names.add(start.trim());
+    }
+    return names.size >= filled.length * 0.9;
   });
 }
 

@@ -280,18 +280,22 @@ export function isAxis(line: Line, { from, to, kinds }: Body, lines: readonly Li
   if (!words.every(isWord)) return false;
   // `400nm`, `420nm` above numbers without a unit.
   if (unit !== '')
-    return !lines.slice(from, to).some((row) => row !== line && row.cells.some((cell) => cell.endsWith(unit)));
+    return !lines
+      .slice(from, Math.min(to, from + MAX_AXIS_ROWS))
+      .some((row) => row !== line && row.cells.some((cell) => cell.endsWith(unit)));
   // A word in a column of numbers is its name. Without one, the axis counts the columns, or differs from all rows.
   if (axis.length < inNumbers.length) return true;
   if (isSubject(cells[0] ?? '') && areSamples(cells.slice(1))) return true;
-  const at = lines.indexOf(line);
+  if (!axis.every(Number.isInteger)) return false;
+  // The line is above the rows, or the first of them.
+  const at = lines.lastIndexOf(line, from);
   const above = lines[at - 1];
   if (axis.every((number, n) => number === n + 1) && (!above || isBlank(above))) return true;
   const below = lines.slice(Math.max(from, at + 1), Math.min(to, from + MAX_AXIS_ROWS));
   const valuesOf = (row: Line) => row.cells.filter((cell, n) => kinds[n] === 'number' && cell !== '');
   const hasFraction = (row: Line) => valuesOf(row).some((cell) => /[.,]\d/.test(cell));
-  const [least, most] = [Math.min(...axis), Math.max(...below.flatMap((row) => valuesOf(row).map(Number)))];
-  return axis.every(Number.isInteger) && below.length > 0 && below.every(hasFraction) && least > most;
+  const most = () => Math.max(...below.flatMap((row) => valuesOf(row).map(Number)));
+  return below.length > 0 && below.every(hasFraction) && Math.min(...axis) > most();
 }
 
 export const PLAIN_NUMBER = /^\d+(?:\.\d+)?$/;

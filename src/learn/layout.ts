@@ -83,8 +83,14 @@ export async function findLayout(lines: readonly Line[], slice: TimeSlice, delim
   let top = 0;
   const known = special.sort((a, b) => a.from - b.from);
   const state: Search = {
-    ...{ found, headless, long, slice, known: found.length, isDelimited: delimiter !== undefined },
-    ...{ tries: MAX_TRIES, linesLeft: MAX_LINES_SEARCHED },
+    found,
+    headless,
+    long,
+    slice,
+    known: found.length,
+    isDelimited: delimiter !== undefined,
+    tries: MAX_TRIES,
+    linesLeft: MAX_LINES_SEARCHED,
   };
   for (const { from, to } of [...known, { from: lines.length, to: lines.length }]) {
     await search(lines, { from: top, to: from }, state);

@@ -4,7 +4,7 @@ import { FileError } from '../errors.js';
 import type { FileRecord } from '../model.js';
 import { startOf } from '../parse/extract/table.js';
 import { isBlank, isRule, type Line, MismatchError, type Refuse, type TimeSlice } from '../parse/lines.js';
-import type { Source } from '../parse/source.js';
+import type { OpenFile, Source } from '../parse/source.js';
 import { ambiguousNumber, createNumberReader, type NumberMarks } from '../parse/values/value.js';
 import { type DatePlaces, openDatePlaces } from './date-roles.js';
 import { type FoundDates, findDates, settleDates } from './dates.js';
@@ -39,6 +39,7 @@ export interface MeasureContext {
   readonly source: Source;
   readonly refuse: Refuse;
   readonly slice: TimeSlice;
+  readonly known?: OpenFile['known'];
   /** Reads the file with a mapping, to verify it. */
   read(mapping: ParseMapping): Promise<FileRecord>;
 }
@@ -58,11 +59,13 @@ export async function measureText(texts: readonly string[], file: MeasureContext
   if (texts.every((text) => text.trim() === '')) throw file.refuse('the file is empty: it has only blank lines');
   const comment = findCommentMark(texts);
   const bare = comment === undefined ? texts : texts.map((text) => withoutMark(text, comment));
-  const { delimiter, ...split } = await splitText(bare, file.slice);
+  const { delimiter, isPlain, ...split } = await splitText(bare, file.slice);
+  if (isPlain && comment === undefined && file.known)
+    file.known.split = { delimiter, count: texts.length, lines: split.lines };
   const raw = ({ number, text }: Line) => (comment === undefined ? text : (texts[number - 1] ?? text));
   const isComment = (line: Line) => comment !== undefined && raw(line).trimStart().startsWith(comment);
   const base = { ...(delimiter !== undefined && { delimiter }), ...(comment !== undefined && { comment }) };
-  return measureLines({ ...split, raw, isComment, delimiter, base }, file);
+  return measureLines({ raw, isComment, delimiter, base, ...split }, file);
 }
 
 const COMMENT_MARKS = ['#', '!', '~', '%', '//', '*', ';'];
@@ -107,7 +110,7 @@ export async function measureLines(source: LineSource, file: MeasureContext): Pr
   const { record, failure, refusal, ...description } = await describeReadable(found, source, numbers.likely, file);
   const { isList, isProse } = description;
   const missing = findNoValues(lines, found);
-  const mapping: ParseMapping = { ...description.mapping, ...(missing.length > 0 && { missing }) };
+  const mapping = missing.length > 0 ? { ...description.mapping, missing } : description.mapping;
   const outside = outsideTables(found, lines);
   const texts = outside
     .slice(0, MAX_ROWS)

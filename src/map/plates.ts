@@ -59,7 +59,7 @@ export function areWells(names: readonly string[]): boolean {
 }
 
 /** Undefined unless one column names a different well in each row. */
-export function plateOf({ columns, rows, count }: Pick<Table, 'columns' | 'rows' | 'count'>): Plate | undefined {
+function plateOf({ columns, rows, count }: Pick<Table, 'columns' | 'rows' | 'count'>): Plate | undefined {
   if (rows.length < count || count < MIN_WELLS || count > 384) return undefined;
   const wells = columns.findIndex((_: Column, at) => rows.every((row) => WELL.test(row[at]?.text ?? '')));
   if (wells < 0) return undefined;

@@ -11,14 +11,18 @@ type Texts = () => Batches;
 
 /** The lines of a text file, split into cells. `lines` starts from the first line at each call. */
 export async function openLines(file: OpenFile) {
-  const { options } = file;
+  const { options, known } = file;
   const texts = await openText(file);
   const { delimiter, from } = chooseDelimiter(await firstLines(texts, SAMPLE_LINES), options);
   const format = lineFormat(delimiter, options.quote);
   const depth = depthFromEnd(options);
+  const isKnown =
+    known.split?.delimiter === delimiter && options.quote === '"' && known.split?.count === known.text?.count;
+  const whole = isKnown && depth === 0 ? known.split?.lines : undefined;
   return {
     lineFormat: format,
     lines() {
+      if (whole) return [whole];
       const split = splitLines(skipFirst(texts(), from - 1), format, from);
       const lines = format.split.text === BOX ? readBoxes(split) : split;
       return depth === 0 ? lines : numberFromEnd(lines, depth);
@@ -39,7 +43,8 @@ export async function openText(file: OpenFile): Promise<Texts> {
   // The bytes are in memory already, so they are decoded only once.
   const batches: (readonly string[])[] = [];
   for await (const batch of lines()) batches.push(batch);
-  known.text = { encoding, lines: () => batches };
+  const count = batches.reduce((sum, batch) => sum + batch.length, 0);
+  known.text = { encoding, count, lines: () => batches };
   return known.text.lines;
 }
 
@@ -370,6 +375,9 @@ function byPositions(written: readonly number[]): Split {
   };
 }
 
+/** No name of a value is longer. */
+const MAX_NAME_CHARACTERS = 5000;
+
 /** `isTrimmed`: matches at the start and end of a line yield no empty cells. */
 function byRegex(regex: RegExp, isTrimmed: boolean): Split {
   // `split` adds the groups of the pattern to the pieces, so they are removed here.
@@ -381,7 +389,8 @@ function byRegex(regex: RegExp, isTrimmed: boolean): Split {
     },
     once(written) {
       const text = isTrimmed ? written.trim() : written;
-      const match = regex.exec(text);
+      // A pattern that looks back at the line would take quadratic time.
+      const match = regex.exec(text.length > MAX_NAME_CHARACTERS ? text.slice(0, MAX_NAME_CHARACTERS) : text);
       if (!match) return undefined;
       return [text.slice(0, match.index).trim(), text.slice(match.index + match[0].length).trim()];
     },

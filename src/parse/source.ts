@@ -4,7 +4,15 @@ import type { Format, ParseOptions } from '../config/vocabulary.js';
 import type { FileError } from '../errors.js';
 import type { Unread } from '../model.js';
 import { detectEncoding } from './encoding.js';
-import { createRefuse, createTimeSlice, maxMsFor, type Refuse, raiseLimit, type TimeSlice } from './lines.js';
+import {
+  createRefuse,
+  createTimeSlice,
+  type Line,
+  maxMsFor,
+  type Refuse,
+  raiseLimit,
+  type TimeSlice,
+} from './lines.js';
 
 /** A file as the caller has it: its bytes, or a function that reads them from the beginning. */
 export interface Source {
@@ -35,7 +43,13 @@ export interface OpenFile {
   readonly slice: TimeSlice;
   readonly signal?: AbortSignal | undefined;
   /** What was found out about the content: without a mapping, a file is measured and then read. */
-  readonly known: { format?: Format; encoding?: string; text?: KnownText; workbook?: KnownWorkbook };
+  readonly known: {
+    format?: Format;
+    encoding?: string;
+    text?: KnownText;
+    split?: KnownSplit;
+    workbook?: KnownWorkbook;
+  };
 }
 
 /** A sheet as lines of cells, at their places in the spreadsheet, without empty cells and lines at the ends. */
@@ -58,7 +72,17 @@ interface KnownWorkbook extends Workbook {
 /** The lines of a file whose bytes are in memory. */
 interface KnownText {
   readonly encoding: string;
+  /** How many lines it has. */
+  readonly count: number;
   readonly lines: () => Iterable<readonly string[]>;
+}
+
+/** The first lines of a file, or all of them, split into cells. */
+interface KnownSplit {
+  readonly delimiter: string | undefined;
+  /** How many lines of text these are. */
+  readonly count: number;
+  readonly lines: readonly Line[];
 }
 
 /** The time limit covers everything that is done with the opened file. */

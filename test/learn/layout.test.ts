@@ -1,5 +1,5 @@
 import { describe, expect, test, vi } from 'vitest';
-import { type Body, countColumns } from '../../src/learn/header.js';
+import { type Body, countColumns, isAxis } from '../../src/learn/header.js';
 
 import { columns, measured as learnt, meta, read, refusal, rows } from '../support/reading.js';
 
@@ -393,4 +393,23 @@ test('the first line of a log is no header', async () => {
     'column 1': '2021-10-26 09:14:01> SYSTEM : Step 1 - start',
     'column 2': 'Method file 1.hsl',
   });
+});
+
+test.each([
+  ['with units', ['Sample', '400nm', '420nm', '440nm']],
+  ['without units', ['Sample', '400.5', '420.5', '440.5']],
+])('an axis %s is compared with the first rows only', (_, cells) => {
+  let looks = 0;
+  const row = (number: number) => ({
+    number,
+    text: 'S,1.5,2.5,3.5',
+    get cells() {
+      looks++;
+      return ['S', '1.5', '2.5', '3.5'];
+    },
+  });
+  const head = { number: 1, text: cells.join(), cells };
+  const lines = [head, ...Array.from({ length: 5000 }, (_, n) => row(n + 2))];
+  isAxis(head, { from: 1, to: lines.length, kinds: ['text', 'number', 'number', 'number'] }, lines);
+  expect(looks).toBeLessThan(200);
 });

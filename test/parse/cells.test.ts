@@ -163,3 +163,13 @@ describe('the delimiter is detected', () => {
     expect(findDelimiter(['one', 'two'])).toBeUndefined();
   });
 });
+
+test('a name is searched for only at the start of a very long line', () => {
+  // The pattern looks back at the whole line from each sign.
+  const split = compileSplit('/=(?<!^\\W*(?:Block)(?![\\w ]*\\w).*)/');
+  expect(split.once(`Gain${'=5 '.repeat(50_000)}`)?.[0]).toBe('Gain');
+  const started = performance.now();
+  expect(split.once(`Block ${'=5 '.repeat(50_000)}`)).toBeUndefined();
+  expect(performance.now() - started).toBeLessThan(2000);
+  expect(split.once(`${'x'.repeat(6000)}=5`)).toBeUndefined();
+});
