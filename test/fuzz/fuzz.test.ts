@@ -12,7 +12,7 @@ import { tempFolder } from '../support/temp-folder.js';
  *   LABFEED_MINUTES=60 npm run fuzz                   as many as an hour allows
  *   LABFEED_SEED=7 LABFEED_CASES=1 npm run fuzz -- -t files      one of them again
  *   LABFEED_CASES=100000 npm run fuzz -- -t generated            many of one kind
- *   LABFEED_SAMPLES=FOLDER npm run fuzz -- -t generated          mutations of your own files
+ *   LABFEED_SAMPLES=FOLDER npm run fuzz -- -t generated          mutations of your own files, or -t digits, -t files
  */
 
 /** How much processor time one case may take, and how much memory the process that performs it may ever use. */

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { binaryKind } from '../../dist/parse/source.js';
 import { generate } from '../reading/generate.js';
-import { contentOf, readBytes } from './reading.mjs';
+import { contentOf, isReported, lineOfChange, readBytes } from './reading.mjs';
 import { FOLDER, SAMPLES } from './samples.mjs';
 
 /*
@@ -55,16 +55,6 @@ function change(text, kind, [one, two], by) {
       return lines.with(first, (lines[first] ?? '').replace(/[,;\t][^,;\t]*/, '')).join('\n');
   }
 }
-
-/** The line of the first difference, in lines of text whatever their ends. */
-function lineOfChange(before, after) {
-  let index = 0;
-  while (before[index] === after[index]) index++;
-  return before.slice(0, index).split(/\r\n|\r\0\n|\n|\r/).length;
-}
-
-const isReported = ({ record: { unread } }, line) =>
-  unread.some(({ from, to }) => from === undefined || (from <= line && line <= to));
 
 export function createCase(seed) {
   const [{ sample: name, file, kinds, places, by }] = fc.sample(arbitrary, { seed, numRuns: 1, noBias: true });

@@ -43,3 +43,14 @@ export async function readBytes(folder, { bytes, extension, mapping }) {
 /** What a file says, without what depends on its bytes or its time. */
 export const contentOf = ({ record: { meta, tables } }) =>
   JSON.stringify([[...meta], tables.map(({ name, columns, rows }) => [name, columns, rows])]);
+
+/** The line of the first difference, in lines of text whatever their ends. */
+export function lineOfChange(before, after) {
+  let index = 0;
+  while (before[index] === after[index]) index++;
+  return before.slice(0, index).split(/\r\n|\r\0\n|\n|\r/).length;
+}
+
+/** Whether people are told that the line was not read. */
+export const isReported = ({ record: { unread } }, line) =>
+  unread.some(({ from, to }) => from === undefined || (from <= line && line <= to));
