@@ -258,8 +258,9 @@ export async function applyRequests(journal: Halves, probe: SourceProbe): Promis
     ...(await applyRequest(journal, one, facts[index] ?? NO_FACTS)),
     request: one.request,
   }));
-  await tidied;
-  return Promise.all(answers);
+  // Together: if the journal cannot be written, all of them fail, and one that nobody waits for would end the process.
+  const [outcomes] = await Promise.all([Promise.all(answers), tidied]);
+  return outcomes;
 }
 
 interface IntakeFacts {

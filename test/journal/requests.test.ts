@@ -1,10 +1,13 @@
 import { DatabaseSync } from '@photostructure/sqlite';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
+import { systemClock } from '../../src/clock.js';
 import { FileError } from '../../src/errors.js';
 import { isFree } from '../../src/journal/database.js';
+import { createJournal } from '../../src/journal/journal.js';
 import { openClient } from '../../src/journal/requests.js';
 import type { RunChange } from '../../src/outbox.js';
 import { decide, due, knows, refuse, take } from '../support/journal.js';
+import { emptyDatabase } from '../support/memory-journal.js';
 import { newRun, someDraft } from '../support/runs.js';
 import { openTestJournal, type TestJournal } from '../support/test-journal.js';
 
@@ -36,6 +39,27 @@ test('a command leaves its request while a daemon runs, and does not take the lo
   expect(await decide(scene.journal)).toEqual([]);
   await scene.journal.close();
   expect(isFree(scene.path)).toBe(true);
+});
+
+test('requests that cannot be answered because the journal cannot be synced fail, and the process continues', async () => {
+  const database = emptyDatabase();
+  for (const run of [1, 2])
+    database.exec(`INSERT INTO inbox (at, request) VALUES (1, '{"kind":"retry","run":${run}}')`);
+  const sync = async () => {
+    throw new Error('input/output error');
+  };
+  const journal = createJournal({ database, clock: systemClock, sync, release: () => undefined });
+  const unhandled: unknown[] = [];
+  const note = (error: unknown) => unhandled.push(error);
+  const others = process.listeners('unhandledRejection');
+  process.removeAllListeners('unhandledRejection').on('unhandledRejection', note);
+  onTestFinished(() => {
+    process.off('unhandledRejection', note);
+    for (const other of others) process.on('unhandledRejection', other);
+  });
+  await expect(decide(journal)).rejects.toThrow('input/output error');
+  await new Promise(setImmediate);
+  expect(unhandled).toEqual([]);
 });
 
 test('a command that asks whether a daemon runs does not see another command that asks', async () => {

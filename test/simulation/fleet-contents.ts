@@ -1,4 +1,9 @@
+import type { FileToSend } from '../../src/notebook/http.js';
+import type { Spool } from '../../src/spool.js';
+import { FAULTS, type FakeRequest } from '../support/fake-notebook.js';
+import { TIMEOUT_MS } from './network.js';
 import type { SimulatedProcess, Timeline } from './timeline.js';
+import { contentOf, type World } from './world.js';
 
 /** What a statement yields. */
 export type Result = { readonly rows: readonly object[]; readonly rowCount?: number; readonly count?: number };
@@ -93,4 +98,27 @@ export function createContents(timeline: Timeline, starts: () => number) {
     ['DELETE FROM labfeed.contents', remove(pieces)],
   ];
   return { statements, lock, isLost };
+}
+
+/** The spool of a member. `copies`: the fingerprints of the raw files in it. */
+export const createSpool = (copies: Set<string>): Pick<Spool, 'open' | 'remove'> => ({
+  open: async (sha256) =>
+    copies.has(sha256)
+      ? ({ createReadStream: () => [Buffer.from(contentOf(sha256))], close: async () => undefined } as never)
+      : undefined,
+  async remove(sha256, isNeeded) {
+    if (!(await isNeeded())) copies.delete(sha256);
+  },
+});
+
+/** A server has the whole file before it looks at the key. A client that cannot read the file in time gives up. */
+export async function readFirst(
+  { timeline, notebook }: World,
+  { args: [id, file] }: FakeRequest,
+): Promise<FakeRequest['carryOut']> {
+  const until = timeline.elapsedMs() + TIMEOUT_MS;
+  const bytes: Uint8Array[] = [];
+  for await (const part of (file as FileToSend).open()) bytes.push(part);
+  if (timeline.elapsedMs() > until) throw FAULTS.lost.error(true);
+  return () => notebook.uploadFile(id as number, { ...(file as FileToSend), open: () => bytes as never });
 }

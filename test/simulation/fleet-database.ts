@@ -190,7 +190,8 @@ export function createDatabase(
     return { rows: sent.sort((a, b) => a.number - b.number || a.member - b.member) };
   }
 
-  function statesOf(member: number, from: number): Result {
+  /** `place`: how the paths of its files begin in the fleet. */
+  function statesOf(member: number, from: number, place: string): Result {
     const found = [...table('origins').values()].filter((origin) => {
       const at = shipped.origins.get(keyOf('origins', origin)) ?? 0;
       return origin['member'] === member && (at > from || (shipped.runs.get(String(origin['filed'])) ?? 0) > from);
@@ -200,7 +201,9 @@ export function createDatabase(
         table('runs').get(String(filed)) ?? {};
       if (path === undefined) return [];
       const row = { sha256, step, parked, failure, reason, server, experiment, mapping };
-      return { ...row, own: run, isErased: path === '', remap: null } as FleetState;
+      const asked = String(table('remaps').get(String(filed))?.['path'] ?? '');
+      const remap = asked.startsWith(place) ? asked.slice(place.length) : null;
+      return { ...row, own: run, isErased: path === '', remap } as FleetState;
     });
     return { rows: states.sort((a, b) => a.own - b.own) };
   }
@@ -265,8 +268,17 @@ export function createDatabase(
       ([member, numbers, texts, needed]) =>
         insertOperations(member as number, numbers as number[], texts as string[], needed as string[]),
     ],
-    ['SELECT shipped, origins.run AS own', ([member, from]) => statesOf(member as number, from as number)],
-    ['SELECT answer FROM labfeed.answers', () => NOTHING],
+    [
+      'SELECT shipped, origins.run AS own',
+      ([member, from, , , place]) => statesOf(member as number, from as number, place as string),
+    ],
+    [
+      'SELECT answer FROM labfeed.answers',
+      ([member, number]) => {
+        const answer = table('answers').get(`${member}\n${number}`)?.['answer'];
+        return typeof answer === 'string' ? one({ answer }) : NOTHING;
+      },
+    ],
     ['UPDATE labfeed.members SET seen_at', () => NOTHING],
     ['SELECT name, role, version', () => NOTHING],
     ['SELECT members.id AS member, name, number, operation', () => listOperations(20)],

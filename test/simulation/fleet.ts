@@ -8,21 +8,21 @@ import { readTables, type Tables } from '../../src/fleet/tables.js';
 import type { WorkingCopy } from '../../src/fleet/working-copy.js';
 import { Connection } from '../../src/journal/database.js';
 import { createJournal, type Journal } from '../../src/journal/journal.js';
-import type { FileToSend } from '../../src/notebook/http.js';
-import type { Spool } from '../../src/spool.js';
-import { FAULTS, type FakeRequest, intercept } from '../support/fake-notebook.js';
+import { type FakeRequest, intercept } from '../support/fake-notebook.js';
 import { ReusableDatabase } from '../support/reusable-database.js';
 import { scheduleConditions } from './conditions.js';
 import { CopyDatabase } from './copy-database.js';
 import { logTo, SETTINGS } from './daemon.js';
+import { createSpool, readFirst } from './fleet-contents.js';
 import { createDatabase, type Link, type SimulatedDatabase } from './fleet-database.js';
 import { createLogger, isLogTaken, readLog, reportLog, verifyLog } from './fleet-logger.js';
+import { decide, isDecided, requestAll, requestRemap } from './fleet-people.js';
 import { type Schedule, send, TIMEOUT_MS } from './network.js';
 import { isHalted, listOpen, parkPoisoned, useSpares } from './settle.js';
 import { EndlessError, type SimulatedProcess } from './timeline.js';
 import { createUsers } from './users.js';
 import { verify } from './verify.js';
-import { contentOf, createWorld, poisonedFile, rawFileOf, runOf, type Trace, type World } from './world.js';
+import { createWorld, poisonedFile, rawFileOf, runOf, type Trace, type World } from './world.js';
 
 /**
  * Histories of a fleet: the real code of src/fleet, delivery and journals, against a simulated database and the fake
@@ -45,7 +45,7 @@ export function createFleetSimulation() {
         journal.empty();
         copy.empty();
       }
-      const content = { events: CONDITIONS, withFiles: seed % 4 === 0 };
+      const content = { events: CONDITIONS, withFiles: seed % 4 === 0, withRemaps: seed % 4 === 2 };
       const site = createSite(createWorld(seed, unused, trace, content), slots, tables, statements, seed % 4 === 1);
       try {
         await runHistory(site);
@@ -133,6 +133,7 @@ function createSite(
     /** How many more requests are delayed by pauses of the leader, and when the last of them has arrived. */
     pauses: { left: random.below(4), overAt: 0 },
     logger: withLogger ? createLogger(members.slice(deliverers), random) : undefined,
+    mayRemap: true,
     /** Which members see the file of each run. */
     files: [] as Member[][],
     /** The world with the outbox of the fleet as its journal. */
@@ -207,7 +208,7 @@ function connectNotebook(site: Site, member: Member, process: SimulatedProcess, 
         await pause(ms, (done) => timeline.at(ms, done));
       }
       if (!process.alive()) return new Promise<never>(() => undefined);
-      const uploaded = request.operation === 'uploadFile' ? await readFirst(site, request) : request.carryOut;
+      const uploaded = request.operation === 'uploadFile' ? await readFirst(world, request) : request.carryOut;
       const carryOut = async () => {
         if (!isValid(used)) throw refuse(401);
         return uploaded();
@@ -217,16 +218,6 @@ function connectNotebook(site: Site, member: Member, process: SimulatedProcess, 
     }, request.isWrite);
   });
   return { ...api, close: async () => undefined };
-}
-
-/** A server has the whole file before it looks at the key. A client that cannot read the file in time gives up. */
-async function readFirst({ world }: Site, { args: [id, file] }: FakeRequest): Promise<FakeRequest['carryOut']> {
-  const { timeline, notebook } = world;
-  const until = timeline.elapsedMs() + TIMEOUT_MS;
-  const bytes: Uint8Array[] = [];
-  for await (const part of (file as FileToSend).open()) bytes.push(part);
-  if (timeline.elapsedMs() > until) throw FAULTS.lost.error(true);
-  return () => notebook.uploadFile(id as number, { ...(file as FileToSend), open: () => bytes as never });
 }
 
 /**
@@ -295,7 +286,7 @@ async function start(site: Site, member: Member): Promise<void> {
   const joining = joinFleet({
     ...{ config, journal, clock: process.clock, log, stopping: new AbortController().signal },
     fleet: { url: '', name: member.name, role: member.isDeliverer ? 'deliver' : 'watch' } as never,
-    spool: spoolOf(member) as never,
+    spool: createSpool(member.copies) as never,
     observer: { filed: () => undefined, failed: () => undefined } as never,
     ...{ onResponse: () => undefined, live: () => ({}) as never, conceal: () => undefined, isSecretIn: () => false },
     outside: outsideOf(site, member, process),
@@ -305,17 +296,8 @@ async function start(site: Site, member: Member): Promise<void> {
   const fleet = await timeline.until(joining);
   member.running = { process, fleet, journal };
   await scan(site, member);
+  if (world.remaps) decide({ fleet, process, db: member.slot.db }, world);
 }
-
-const spoolOf = ({ copies }: Member): Pick<Spool, 'open' | 'remove'> => ({
-  open: async (sha256) =>
-    copies.has(sha256)
-      ? ({ createReadStream: () => [Buffer.from(contentOf(sha256))], close: async () => undefined } as never)
-      : undefined,
-  async remove(sha256, isNeeded) {
-    if (!(await isNeeded())) copies.delete(sha256);
-  },
-});
 
 /** Hands over the files in the folder that the journal does not have yet. */
 async function scan({ files, world: { timeline, withFiles, pc } }: Site, member: Member): Promise<void> {
@@ -394,6 +376,7 @@ async function runHistory(site: Site): Promise<void> {
     await growLog(site);
     await passTime(site, random.below(random.chance(0.5) ? 400 : 20_000), random.chance(0.5));
     if (random.chance(0.3)) users.createExperiment();
+    if (random.chance(0.7)) askForRemap(site);
     if (events > 0) EVENTS[random.below(EVENTS.length)]?.(site);
     for (const member of members) if (!member.running && random.chance(0.5)) await start(site, member);
   }
@@ -401,10 +384,13 @@ async function runHistory(site: Site): Promise<void> {
   // Much of what was handed over is only sent now.
   timeline.at(random.below(MAX_FAULTY_MS), () => Object.assign(faults, { ofRequests: 0 }));
   database.calm();
+  for (let more = 3; world.remaps && more > 0; more--)
+    timeline.at(random.below(MAX_FAULTY_MS), () => askForRemap(site));
   timeline.at(60_000, () => {
     for (const member of members) for (const link of [member.database, member.notebook]) link.isCut = false;
   });
   await settle(site);
+  if (world.remaps) await remapAll(site);
   await useSpares(site.seen(), async () => {
     await addFile(site);
     await settle(site);
@@ -417,6 +403,23 @@ async function runHistory(site: Site): Promise<void> {
   if (site.logger) verifyLog(site.logger, world.notebook.experiments.values(), leaderOf(members).slot.copy.connection);
   verifyContents(site);
   for (const member of members) kill(member);
+}
+
+function askForRemap(site: Site): void {
+  if (site.mayRemap) requestRemap(site.world, leaderOf(site.members).slot.copy.connection, anyMember(site).slot.db);
+}
+
+/** All runs whose mapping has changed, while requests fail, and the leader may change. */
+async function remapAll(site: Site): Promise<void> {
+  const { world, members } = site;
+  const { random, timeline, faults } = world;
+  site.mayRemap = false;
+  const watcher = members.at(-1)?.slot.db;
+  if (watcher) requestAll(world, leaderOf(members).slot.copy.connection, watcher);
+  Object.assign(faults, { ofRequests: random.next() * 0.3 });
+  timeline.at(random.below(MAX_FAULTY_MS), () => Object.assign(faults, { ofRequests: 0 }));
+  if (random.chance(0.5)) timeline.at(random.below(10_000), () => kill(leaderOf(members)));
+  await settle(site);
 }
 
 /** Until a write is in flight, where a fault does most harm, or for the whole time. */
@@ -476,7 +479,7 @@ function isDelivered({ members, files, database, world, logger }: Site): boolean
   const db = leaderOf(members).slot.copy.connection;
   if (db.value<number>`SELECT leads FROM working_copy` !== 1) return false;
   if ((db.value<number>`SELECT count(*) FROM runs` ?? 0) < files.length) return false;
-  return areDone(db, world) && areAttached(db) && (!logger || isLogTaken(logger, db));
+  return areDone(db, world) && areAttached(db) && isDecided(db) && (!logger || isLogTaken(logger, db));
 }
 
 const areDone = (db: Connection, world: World): boolean =>
@@ -494,4 +497,4 @@ function verifyContents({ members }: Site): void {
 }
 
 const isSettled = (site: Site): boolean =>
-  isDelivered(site) && site.members.every(({ slot }) => areDone(slot.db, site.world));
+  isDelivered(site) && site.members.every(({ slot }) => areDone(slot.db, site.world) && isDecided(slot.db));
