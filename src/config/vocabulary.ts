@@ -146,6 +146,7 @@ const finderSchema = z
       .default('lines')
       .describe('Where to search: in lines, in each cell, in the file name, or in the path.'),
     match: groups().optional().describe('A /regex/ whose named groups become facts, from the first line that matches.'),
+    except: listOf(text('a name'), 'a name, or a list of them').optional().describe('Names that are no facts.'),
     line: line().optional().describe('Search only the first line that matches.'),
     cells: z
       .union([z.record(z.string(), z.int().min(1)), z.array(text('a name, or _ to skip a cell')).min(1)], {

@@ -1,12 +1,11 @@
-import { regexSource } from '../config/grammar.js';
 import type { Finder } from '../config/vocabulary.js';
 import { compileSplit, lineFormat, splitLine } from '../parse/cells.js';
 import { cleanName } from '../parse/extract/columns.js';
 import { createPairReader } from '../parse/extract/facts.js';
 import { isBlank, isRule, type Line } from '../parse/lines.js';
 import { dateCandidates } from '../parse/values/date-candidates.js';
-import { escapeRegex } from '../text.js';
 import { kindOf } from './kinds.js';
+import { findLonePairs, type NameAndText } from './lone-pairs.js';
 import { describePieces, type FinderMapping, isRunningText, pairsBeside } from './pieces.js';
 
 /** How the facts outside tables are found: pairs of name and value, and lines that say something without a name. */
@@ -30,6 +29,8 @@ interface Candidate {
 interface Reading {
   /** Names with a plausible value. */
   readonly good: readonly string[];
+  /** These with their values. */
+  readonly pairs: readonly NameAndText[];
   /** How many values seem to contain another pair. */
   readonly crowded: number;
   readonly empty: number;
@@ -49,7 +50,7 @@ type Measured = ReturnType<typeof measureCandidate>;
  */
 export function findPairs(lines: readonly Line[], delimiter: string | undefined) {
   const filled = lines.filter((line) => line.text.length <= MAX_LINE && !isBlank(line) && !isRule(line));
-  if (filled.length === 0) return { finders: [], separators: [], read: new Set<Line>() };
+  if (filled.length === 0) return { finders: [], separators: [], read: new Set<Line>(), doubts: [] };
   const seen = filled.length <= MAX_SEEN ? filled : [...filled.slice(0, MAX_SEEN - 100), ...filled.slice(-100)];
   const splits: Splits = new Map();
   const candidates = [...pairsPerLine(seen, delimiter), ...pairsInCells(delimiter), ...pairsWithSigns(seen)].map(
@@ -72,14 +73,16 @@ export function findPairs(lines: readonly Line[], delimiter: string | undefined)
   }
   const single = findSingleLines(seen, read, candidates, chosen, delimiter);
   for (const { line } of single) read.add(line);
+  const lone = findLonePairs(lines, read, (line) => chosen.flatMap((candidate) => candidate.readLine(line).pairs));
   return {
     // The first finder of a fact decides its value.
     finders: [
       ...single.map(({ finder }) => finder),
-      ...chosen.map((candidate) => withoutBlocks(candidate, filled, delimiter)),
+      ...chosen.map((candidate) => withoutNames(candidate, filled, lone.except, delimiter)),
     ],
     separators: chosen.flatMap(({ signs }) => signs),
     read,
+    doubts: lone.doubts,
   };
 }
 
@@ -97,13 +100,15 @@ function blockNames({ finder: { separator }, signs }: Candidate, readings: Itera
   return new Set(names.length > MAX_BLOCK_NAMES ? [] : names);
 }
 
-function withoutBlocks(candidate: Measured, lines: readonly Line[], delimiter?: string): FinderMapping {
+function withoutNames(
+  candidate: Measured,
+  lines: readonly Line[],
+  lone: readonly string[],
+  delimiter?: string,
+): FinderMapping {
   const { finder, readLine } = candidate;
-  const names = [...blockNames(candidate, lines.map(readLine), delimiter)].map(escapeRegex);
-  if (names.length === 0) return finder;
-  const separator = String(finder.separator);
-  const pattern = regexSource(separator) ?? separator;
-  return { ...finder, separator: `/${pattern}(?<!^\\W*(?:${names.join('|')})(?![\\w ]*\\w).*)/` };
+  const names = [...blockNames(candidate, lines.map(readLine), delimiter), ...lone];
+  return names.length === 0 ? finder : { ...finder, except: names.length === 1 && names[0] ? names[0] : names };
 }
 
 /** By delimiter: the lines, which are split once for all candidates. */
@@ -123,12 +128,14 @@ function measureCandidate(candidate: Candidate, lines: readonly Line[], delimite
     if (found.length > 0 && isRow(line)) return { ...NO_PAIRS, junk: 1 };
     const judged = found.map(({ name, text }) => ({
       name: cleanName(name),
+      text,
       is: judge(name, text, split, finder, delimiter),
     }));
     const count = (is: Judgement) => judged.filter((each) => each.is === is).length;
-    const good = judged.filter(({ is }) => is === 'good' || is === 'crowded').map(({ name }) => name);
+    const good = judged.filter(({ is }) => is === 'good' || is === 'crowded');
     return {
-      good,
+      good: good.map(({ name }) => name),
+      pairs: good,
       crowded: count('crowded'),
       empty: count('empty'),
       junk: count('junk'),
@@ -285,7 +292,15 @@ function scoreOf(
   return !hasSeveral || names.size < minHits || names.size * 8 <= times ? 0 : names.size - penalty;
 }
 
-const NO_PAIRS: Reading = { good: [], crowded: 0, empty: 0, junk: 0, unclear: [], hasLost: false };
+const NO_PAIRS: Reading = {
+  good: [],
+  pairs: [],
+  crowded: 0,
+  empty: 0,
+  junk: 0,
+  unclear: [],
+  hasLost: false,
+};
 
 const holdsPairs = ({ good, empty }: Reading): boolean => good.length > 0 || empty > 0;
 

@@ -5,17 +5,16 @@ import type { FileRecord } from '../model.js';
 import { startOf } from '../parse/extract/table.js';
 import { isBlank, isRule, type Line, MismatchError, type Refuse, type TimeSlice } from '../parse/lines.js';
 import type { OpenFile, Source } from '../parse/source.js';
-import { ambiguousNumber, createNumberReader, type NumberMarks } from '../parse/values/value.js';
 import { type DatePlaces, openDatePlaces } from './date-roles.js';
 import { type FoundDates, findDates, settleDates } from './dates.js';
 import { characterOf, splitText } from './delimiters.js';
 import { type DescribedFile, type DescribedTable, describeTables, type TableMapping } from './describe.js';
 import { findPairs } from './facts.js';
-import type { Body, Range } from './header.js';
 import { isNoValue, kindsOf } from './kinds.js';
 import { type FoundTable, findLayout, fitsBody, type Layout, MAX_TABLES } from './layout.js';
 import { findAnyDate, findLineDate, type OtherDate } from './line-dates.js';
 import type { LongRow } from './long-rows.js';
+import { findNumberFormat, type MarksMapping, numberDoubts, numberError } from './number-format.js';
 import { byWords, findUnnamed } from './unnamed.js';
 
 /** How a file can be read, as a mapping. */
@@ -113,7 +112,7 @@ export async function measureLines(source: LineSource, file: MeasureContext): Pr
   const mapping = missing.length > 0 ? { ...description.mapping, missing } : description.mapping;
   const outside = outsideTables(found, lines);
   const texts = outside
-    .slice(0, MAX_ROWS)
+    .slice(0, MAX_TEXTS)
     .filter(({ text }) => YEAR.test(text))
     .map(({ text }) => text);
   const places = openDatePlaces(outside, Math.max(0, ...found.map(({ to }) => to)), source.title);
@@ -140,13 +139,16 @@ export async function measureLines(source: LineSource, file: MeasureContext): Pr
       ...(isCut
         ? [`learn looks for at most ${MAX_TABLES} tables. If the file has more, they are not in this mapping`]
         : []),
+      ...description.doubts,
       ...(nameless ? [doubtOf(namelessError(nameless, file.refuse))] : []),
       // A table that its own mapping does not find is left out: nobody can correct a line that is not there.
       ...[problem ?? (failure instanceof MismatchError ? undefined : failure)].flatMap((error) =>
         error ? [doubtOf(error)] : [],
       ),
     ],
-    ambiguity: problem ?? (numbers.ambiguous && numberError(numbers.ambiguous, mapping, file.refuse)),
+    ambiguity:
+      problem ??
+      (numbers.ambiguous && numberError(numbers.ambiguous, (marks) => asLine({ ...mapping, ...marks }), file.refuse)),
   };
 }
 
@@ -196,6 +198,7 @@ interface Description {
   readonly isList: boolean;
   /** There is no table, and fewer than 60 % of the lines are facts. */
   readonly isProse: boolean;
+  readonly doubts: readonly string[];
 }
 
 /**
@@ -260,6 +263,7 @@ function describeFile(found: readonly FoundTable[], source: LineSource, { outsid
     mapping,
     isList: delimiter !== undefined && pairs.separators.includes(delimiter),
     isProse: described.length === 0 && isProse(lines, pairs.read),
+    doubts: pairs.doubts,
   };
 }
 
@@ -321,94 +325,8 @@ function findSentinels(lines: readonly Line[], found: readonly FoundTable[]): st
 
 const SENTINEL = /^-9{3,}(?:[.,](?:0+|9+))?$/;
 
-/** More rows would add nothing. If one does not fit, reading the file reports it. */
-const MAX_ROWS = 2000;
-
-/** `1.234` has one meaning everywhere, so plain numbers need no evidence. */
-const PLAIN = createNumberReader({ decimal: undefined, thousands: undefined });
-const NUMBER_FORMATS: readonly NumberMarks[] = [
-  { decimal: ',', thousands: undefined },
-  { decimal: undefined, thousands: ',' },
-  { decimal: ',', thousands: '.' },
-  { decimal: undefined, thousands: ' ' },
-  { decimal: ',', thousands: ' ' },
-  { decimal: undefined, thousands: "'" },
-];
-
-type MarksMapping = Pick<ParseMapping, 'decimal' | 'thousands'>;
-
-interface NumberCell {
-  readonly line: Line;
-  readonly cell: number;
-  readonly text: string;
-  readonly isPlain: boolean;
-}
-
-/** An ambiguous number, and the marks for each way to read it, most likely first. */
-interface AmbiguousNumber extends NumberCell {
-  readonly choices: readonly MarksMapping[];
-}
-
-/** The marks with which all numbers of the tables can be read. */
-function findNumberFormat(lines: readonly Line[], found: readonly FoundTable[]) {
-  const cellsOf = (isWanted: (isPlain: boolean) => boolean) =>
-    found.flatMap((table) => numberCells(lines, table.kind === 'rows' ? table.body : table, isWanted));
-  // In most files all numbers are plain, and there can be thousands.
-  if (cellsOf((isPlain) => !isPlain).length === 0) return { sure: {}, likely: {} };
-  const cells = cellsOf(() => true);
-  const fitting = NUMBER_FORMATS.map((marks) => ({ marks, read: createNumberReader(marks).read })).filter(({ read }) =>
-    cells.every(({ text }) => read(text) !== undefined),
-  );
-  const [first, ...others] = fitting;
-  // Dots in an integer may be left by a spreadsheet that damaged a fraction: 50.026.184.
-  const isDamaged = first?.marks.thousands === '.' && cells.every(({ text }) => !text.includes(','));
-  const ambiguous = cells.find(({ text, isPlain }) =>
-    isDamaged ? !isPlain : first ? others.some(({ read }) => read(text) !== first.read(text)) : !isPlain,
-  );
-  const likely = first && !isDamaged ? toMapping(first.marks) : {};
-  if (!ambiguous) return { sure: likely, likely };
-  const values = fitting.map(({ read }) => read(ambiguous.text));
-  const choices = fitting.filter((_, n) => values.indexOf(values[n]) === n).map(({ marks }) => toMapping(marks));
-  return { sure: {}, likely, ambiguous: { ...ambiguous, choices } };
-}
-
-const toMapping = ({ decimal, thousands }: NumberMarks): MarksMapping => ({
-  ...(decimal && { decimal }),
-  ...(thousands && { thousands }),
-});
-
-/** Without kinds, all cells that look like numbers: those of a plate. */
-function numberCells(
-  lines: readonly Line[],
-  { from, to, kinds }: Range & Partial<Body>,
-  isWanted: (isPlain: boolean) => boolean,
-): NumberCell[] {
-  const found: NumberCell[] = [];
-  for (const line of lines.slice(from, Math.min(to, from + MAX_ROWS))) {
-    line.cells.forEach((text, cell) => {
-      if (kinds !== undefined && kinds[cell] !== 'number') return;
-      const isPlain = PLAIN.read(text) !== undefined;
-      if (isWanted(isPlain) && (isPlain || PLAIN.isAmbiguous(text))) found.push({ line, cell, text, isPlain });
-    });
-  }
-  return found;
-}
-
-function numberDoubts({ text, choices: [assumed, ...others] }: AmbiguousNumber): string[] {
-  if (!assumed || others.length === 0) return [];
-  const show = (marks: MarksMapping) =>
-    Object.entries(marks)
-      .map(([key, mark]) => `${key}: ${JSON.stringify(mark)}`)
-      .join(' and ');
-  const instead = others.map(show).join(', or ');
-  return [`${text} is ambiguous. This mapping has ${show(assumed)}; if that is wrong, write ${instead}`];
-}
-
-function numberError({ line, cell, text, choices }: AmbiguousNumber, mapping: ParseMapping, refuse: Refuse): FileError {
-  const { problem, hint } = ambiguousNumber(text);
-  const lines = choices.map((marks) => `\`${asLine({ ...mapping, ...marks })}\``);
-  return refuse(problem, { line, cell, hint: lines.length > 0 ? `write ${lines.join(' or ')}` : hint });
-}
+/** More lines would add no other form of a date. */
+const MAX_TEXTS = 2000;
 
 const headlessError = (line: Line, refuse: Refuse): FileError =>
   refuse('these lines look like rows of a table without a header', {

@@ -252,3 +252,23 @@ test('words beside words are facts, unless their first line says that they are r
   const rows = await read('Sample,Growth\nEC-1,positive\nEC-2,negative\nKP-4,positive\n');
   expect(rows.tables.map(({ count }) => count)).toEqual([3]);
 });
+
+test.each([
+  ['tabs', '\t'],
+  ['semicolons', ';'],
+])('two words alone in a list of facts are names of columns if cells follow below them: %s', async (_, sign) => {
+  const lines = ['Sample,S1', 'Operator,Ada', 'Lamp,D2', '', 'Peaks', 'Name,Size', '18S,1650,2210,41.2,19.8,7,8'];
+  const facts = meta(
+    await read(lines.map((line) => line.replaceAll(',', sign)).join('\n') + TABLE.replaceAll(',', sign)),
+  );
+  expect(facts).toMatchObject({ Sample: 'S1', Operator: 'Ada', Lamp: 'D2' });
+  expect(facts).not.toHaveProperty('Name');
+});
+
+test('two words alone may not be a name and its value, which is said', async () => {
+  const list = 'Sample\tS1\nOperator\tAda\nLamp\tD2\n';
+  const { doubts } = await measured(`${list}\nMethod Date\tDetails${TABS}`);
+  expect(doubts).toEqual(['line 5: "Method Date" and "Details" may not be a name and its value']);
+  for (const fact of ['Scans\t12', 'Mode: scan', 'Sample Name\twater', 'Start\t2024-05-17'])
+    expect((await measured(`${list}\n${fact}${TABS}`)).doubts).toEqual([]);
+});

@@ -187,10 +187,19 @@ describe('`meta`', () => {
     expect(meta(await read(text, { ...mapping, meta: { line: 2, cells: ['_', 'plate'] } }))).toEqual({
       plate: 'P1',
     });
-    expect(meta(await read(text, { ...mapping, meta: { line: -1, separator: 'cell' } }))).toEqual({
-      Plate: 'P1',
-      '1.3': 'x',
-    });
+  });
+
+  test('a number is a value, so among alternating cells it is no name, and neither are the cells after it', async () => {
+    const text = 'title\nPlate:,P1,1.3,x,Kinetic,y\n';
+    expect(meta(await read(text, { delimiter: ',', meta: { line: -1, separator: 'cell' } }))).toEqual({ Plate: 'P1' });
+  });
+
+  test('`except` leaves out names', async () => {
+    const text = 'Sample: S1\nUnit: mV\nChannel: 1\nUnit: nm\n';
+    const readWithout = async (except: string | string[]) =>
+      meta(await read(text, { meta: { separator: ':', except } }));
+    expect(await readWithout('Unit')).toEqual({ Sample: 'S1', Channel: 1 });
+    expect(await readWithout(['Unit', 'Channel'])).toEqual({ Sample: 'S1' });
   });
 
   test('`after` and `until` give a range, which may include lines of a table', async () => {

@@ -144,6 +144,7 @@ function createFinder(options: Finder, context: Context) {
     isAfter: compileLinePattern(options.after ?? []),
     isUntil: compileLinePattern((options.until ?? []).filter((pattern) => pattern !== 'blank')),
     isOnly: compileLinePattern(options.line ?? []),
+    except: new Set(options.except),
     state: (options.after === undefined ? 'within' : 'before') as 'before' | 'within' | 'ended',
     /** A blank line ends the range only after a line that is not blank. */
     hasBegun: false,
@@ -204,8 +205,8 @@ function readPairs(finder: FactFinder, line: Line): void {
   for (const pair of found ?? []) {
     const name = cleanName(pair.name).replace(/^\[(?=[^\]]*$)/, '');
     // After it, names and values are no longer where they are expected.
-    if (MOMENT.test(name)) break;
-    if (name !== '') pairs.push({ ...pair, name, text: unquote(pair.text) });
+    if (MOMENT.test(name) || (finder.options.separator === 'cell' && isNumeric(name))) break;
+    if (name !== '' && !finder.except.has(name)) pairs.push({ ...pair, name, text: unquote(pair.text) });
   }
   if (pairs.length <= MAX_PAIRS) return;
   throw context.refuse(`\`meta\` finds more than ${MAX_PAIRS} facts, which may be the rows of a table`, {

@@ -1,0 +1,102 @@
+import type { ParseMapping } from '../config/vocabulary.js';
+import type { FileError } from '../errors.js';
+import type { Line, Refuse } from '../parse/lines.js';
+import { ambiguousNumber, createNumberReader, type NumberMarks } from '../parse/values/value.js';
+import type { Body, Range } from './header.js';
+import type { FoundTable } from './layout.js';
+
+/** How the numbers of the tables are written: their decimal mark, and what separates thousands. */
+
+/** More rows would add nothing. If one does not fit, reading the file reports it. */
+const MAX_ROWS = 2000;
+
+/** `1.234` has one meaning everywhere, so plain numbers need no evidence. */
+const PLAIN = createNumberReader({ decimal: undefined, thousands: undefined });
+const NUMBER_FORMATS: readonly NumberMarks[] = [
+  { decimal: ',', thousands: undefined },
+  { decimal: undefined, thousands: ',' },
+  { decimal: ',', thousands: '.' },
+  { decimal: undefined, thousands: ' ' },
+  { decimal: ',', thousands: ' ' },
+  { decimal: undefined, thousands: "'" },
+];
+
+export type MarksMapping = Pick<ParseMapping, 'decimal' | 'thousands'>;
+
+interface NumberCell {
+  readonly line: Line;
+  readonly cell: number;
+  readonly text: string;
+  readonly isPlain: boolean;
+}
+
+/** An ambiguous number, and the marks for each way to read it, most likely first. */
+interface AmbiguousNumber extends NumberCell {
+  readonly choices: readonly MarksMapping[];
+}
+
+/** The marks with which all numbers of the tables can be read. */
+export function findNumberFormat(lines: readonly Line[], found: readonly FoundTable[]) {
+  const cellsOf = (isWanted: (isPlain: boolean) => boolean) =>
+    found.flatMap((table) => numberCells(lines, table.kind === 'rows' ? table.body : table, isWanted));
+  // In most files all numbers are plain, and there can be thousands.
+  if (cellsOf((isPlain) => !isPlain).length === 0) return { sure: {}, likely: {} };
+  const cells = cellsOf(() => true);
+  const fitting = NUMBER_FORMATS.map((marks) => ({ marks, read: createNumberReader(marks).read })).filter(({ read }) =>
+    cells.every(({ text }) => read(text) !== undefined),
+  );
+  const [first, ...others] = fitting;
+  // Dots in an integer may be left by a spreadsheet that damaged a fraction: 50.026.184.
+  const isDamaged = first?.marks.thousands === '.' && cells.every(({ text }) => !text.includes(','));
+  const ambiguous = cells.find(({ text, isPlain }) =>
+    isDamaged ? !isPlain : first ? others.some(({ read }) => read(text) !== first.read(text)) : !isPlain,
+  );
+  const likely = first && !isDamaged ? toMapping(first.marks) : {};
+  if (!ambiguous) return { sure: likely, likely };
+  const values = fitting.map(({ read }) => read(ambiguous.text));
+  const choices = fitting.filter((_, n) => values.indexOf(values[n]) === n).map(({ marks }) => toMapping(marks));
+  return { sure: {}, likely, ambiguous: { ...ambiguous, choices } };
+}
+
+const toMapping = ({ decimal, thousands }: NumberMarks): MarksMapping => ({
+  ...(decimal && { decimal }),
+  ...(thousands && { thousands }),
+});
+
+/** Without kinds, all cells that look like numbers: those of a plate. */
+function numberCells(
+  lines: readonly Line[],
+  { from, to, kinds }: Range & Partial<Body>,
+  isWanted: (isPlain: boolean) => boolean,
+): NumberCell[] {
+  const found: NumberCell[] = [];
+  for (const line of lines.slice(from, Math.min(to, from + MAX_ROWS))) {
+    line.cells.forEach((text, cell) => {
+      if (kinds !== undefined && kinds[cell] !== 'number') return;
+      const isPlain = PLAIN.read(text) !== undefined;
+      if (isWanted(isPlain) && (isPlain || PLAIN.isAmbiguous(text))) found.push({ line, cell, text, isPlain });
+    });
+  }
+  return found;
+}
+
+export function numberDoubts({ text, choices: [assumed, ...others] }: AmbiguousNumber): string[] {
+  if (!assumed || others.length === 0) return [];
+  const show = (marks: MarksMapping) =>
+    Object.entries(marks)
+      .map(([key, mark]) => `${key}: ${JSON.stringify(mark)}`)
+      .join(' and ');
+  const instead = others.map(show).join(', or ');
+  return [`${text} is ambiguous. This mapping has ${show(assumed)}; if that is wrong, write ${instead}`];
+}
+
+/** `asLine`: how a mapping is written on one line. */
+export function numberError(
+  { line, cell, text, choices }: AmbiguousNumber,
+  asLine: (marks: MarksMapping) => string,
+  refuse: Refuse,
+): FileError {
+  const { problem, hint } = ambiguousNumber(text);
+  const lines = choices.map((marks) => `\`${asLine(marks)}\``);
+  return refuse(problem, { line, cell, hint: lines.length > 0 ? `write ${lines.join(' or ')}` : hint });
+}
