@@ -133,11 +133,15 @@ export function findMeans(lines: readonly Line[], hasUnits: boolean): Aside[] {
   const least = Math.max(2, rows.length - MAX_STATISTICS);
   if (rows.length < 3 || rows.length > MAX_AVERAGED) return [];
   const shapeOf = (line: Line) => firstCell(line).replace(/\d+/g, '0');
+  const [first, last] = [rows[0], rows.at(-1)].map((line) => line && shapeOf(line));
+  // Most tables end with a row like the first.
+  if (first === last) return [];
+  const shapes = rows.map(shapeOf);
   const at = rows.findIndex((line, n) => {
-    const above = rows.slice(0, n);
-    const shapes = new Set(above.map(shapeOf));
-    const areOthers = () => rows.slice(n).every((each) => /\p{L}/u.test(shapeOf(each)) && !shapes.has(shapeOf(each)));
-    return n >= least && areOthers() && provesMean(line, above);
+    if (n < least) return false;
+    const others = shapes.slice(0, n);
+    const areOthers = shapes.slice(n).every((each) => /\p{L}/u.test(each) && !others.includes(each));
+    return areOthers && provesMean(line, rows.slice(0, n));
   });
   const above = rows.slice(0, at);
   const hasUnit = (line: Line, n: number) => !hasUnits || n === 0 || isDeviation(line, above);
