@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Clock } from '../clock.js';
 import type { ListedInstrument } from '../config/load.js';
 import type { Journal } from '../journal/journal.js';
-import type { Live, LiveMember } from '../live.js';
+import type { Live, LiveInstrument, LiveMember, MemberFolder } from '../live.js';
 import type { Postgres } from './database.js';
 
 interface ReportDeps {
@@ -71,38 +71,63 @@ async function reportOf({ journal, live, listed }: ReportDeps) {
 /** A machine reports every ten seconds. */
 const AWAY = "interval '1 minute'";
 
+/** As machines report them, also those of older versions: these lack some of it. */
+interface ReportedInstrument
+  extends Pick<LiveInstrument, 'name' | 'watch' | 'line' | 'folder' | 'lastFileAt' | 'silenceMs'> {
+  readonly waiting: { readonly files: number };
+  readonly unreadable?: { readonly files: number };
+  readonly stuck?: { readonly files: number };
+  readonly asked?: number;
+  readonly runs?: MemberFolder['runs'];
+}
+
+interface MemberRow extends Omit<LiveMember, 'seenAt' | 'folders' | 'alarms'> {
+  readonly databaseNow: number;
+  readonly seenAgoMs: number;
+  readonly instruments: readonly ReportedInstrument[] | null;
+  readonly alarms: LiveMember['alarms'] | null;
+}
+
 /**
- * Every machine with what it last reported. Each has its own clock, so times are converted to the clock of this one. One that was installed again has another number, and is listed once, unless something of the former one waits.
+ * Every machine with what it last reported. Each has its own clock, so times are converted to the clock of this one. One that
+ * was installed again has another number, and is listed once, unless something of the former one waits.
  */
 export async function listMembers(postgres: Postgres, clock: Clock): Promise<LiveMember[]> {
-  const rows = await postgres.rows<
-    Omit<LiveMember, 'seenAt'> & { readonly databaseNow: number; readonly seenAgoMs: number }
-  >(
+  const rows = await postgres.rows<MemberRow>(
     `SELECT name, role, version, (extract(epoch FROM clock_timestamp() - seen_at) * 1000)::bigint AS "seenAgoMs",
        (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS "databaseNow",
        seen_at < clock_timestamp() - ${AWAY} AS "isAway", skew_ms AS "skewMs",
        coalesce(members.id = leader AND until > now(), false) AS leads, coalesce(waiting, 0) AS waiting,
-       coalesce(failures, 0) AS failures, coalesce((SELECT json_agg(json_build_object('instrument', part->'name', 'watch',
-       part->'watch', 'state', CASE part->>'line' WHEN 'stopped' THEN 'stopped' ELSE part->'folder'->>'state' END, 'reason',
-       part->'folder'->'reason', 'lastFileAt', part->'lastFileAt', 'silenceMs', part->'silenceMs', 'waiting',
-       part->'waiting'->'files', 'unreadable', part->'unreadable'->'files', 'stuck', part->'stuck'->'files', 'asked',
-       part->'asked', 'runs', part->'runs')) FROM json_array_elements(live->'instruments') AS part), '[]') AS folders,
-       coalesce((SELECT json_agg(json_build_object('kind', part->'kind', 'instrument', part->'instrument', 'text',
-       part->'text')) FROM json_array_elements(live->'alarms') AS part), '[]') AS alarms
+       coalesce(failures, 0) AS failures, live->'instruments' AS instruments, live->'alarms' AS alarms
        FROM labfeed.fleet, labfeed.members
        LEFT JOIN (SELECT member, count(*) AS waiting FROM labfeed.operations GROUP BY 1) AS sent ON sent.member = members.id
        LEFT JOIN (SELECT member, count(*) AS failures FROM labfeed.failures GROUP BY 1) AS failed
-       ON failed.member = members.id WHERE seen_at > now() - interval '30 days' AND (waiting > 0 OR failures > 0
-       OR NOT EXISTS (SELECT 1 FROM labfeed.members AS other WHERE other.name = members.name AND other.seen_at > members.seen_at))
-       ORDER BY name, seen_at`,
+       ON failed.member = members.id WHERE seen_at > now() - interval '30 days' ORDER BY name, seen_at`,
   );
   const now = clock.now();
-  return rows.map(({ seenAgoMs, databaseNow, ...member }) => {
-    const aheadMs = member.skewMs - (now - databaseNow);
-    const folders = member.folders.map(({ lastFileAt, ...folder }) => ({
-      ...folder,
-      lastFileAt: lastFileAt == null ? null : lastFileAt - aheadMs,
-    }));
-    return { ...member, seenAt: now - seenAgoMs, folders };
-  });
+  return rows
+    .filter(({ name, waiting, failures }, n) => waiting + failures > 0 || rows[n + 1]?.name !== name)
+    .map(({ seenAgoMs, databaseNow, instruments, alarms, ...member }) => {
+      const aheadMs = member.skewMs - (now - databaseNow);
+      return {
+        ...member,
+        seenAt: now - seenAgoMs,
+        folders: (instruments ?? []).map((instrument) => toFolder(instrument, aheadMs)),
+        alarms: (alarms ?? []).map(({ kind, instrument, text }) => ({ kind, instrument, text })),
+      };
+    });
 }
+
+const toFolder = (reported: ReportedInstrument, aheadMs: number): MemberFolder => ({
+  instrument: reported.name,
+  watch: reported.watch,
+  state: reported.line === 'stopped' ? 'stopped' : reported.folder.state,
+  reason: reported.folder.reason,
+  lastFileAt: reported.lastFileAt === undefined ? null : reported.lastFileAt - aheadMs,
+  silenceMs: reported.silenceMs ?? null,
+  waiting: reported.waiting.files,
+  unreadable: reported.unreadable?.files ?? null,
+  stuck: reported.stuck?.files ?? null,
+  asked: reported.asked ?? null,
+  runs: reported.runs ?? null,
+});

@@ -61,7 +61,28 @@ async function createWatcher(n: number, url: string, fleet: string, postgres: Po
     idle: () =>
       createMember({
         ...{ ...shared, ...around, clock: systemClock, log, listEveryMs: 60_000 },
-        live: () => ({ version: '', instruments: [], alarms: [] }) as never,
+        live: () =>
+          ({
+            version: '1',
+            alarms: [],
+            instruments: ['balance', 'hplc'].map((instrument) => ({
+              name: instrument,
+              watch: `/srv/${instrument}`,
+              line: 'watching',
+              folder: { state: 'present' },
+              scannedAt: Date.now(),
+              files: 3,
+              unmatched: { files: 0 },
+              waiting: {
+                files: 1,
+                first: [{ path: '/srv/balance/new.csv', since: 1, reason: 'unchanged for 2 s of 5 s' }],
+                unreadable: 0,
+              },
+              unreadable: { files: 0, first: [] },
+              stuck: { files: 0, first: [] },
+              lastFileAt: 5,
+            })),
+          }) as never,
         followed: () => undefined,
         listed: () => [],
       }),
@@ -181,6 +202,7 @@ async function measureIdle(watchers: readonly Watcher[], postgres: Postgres): Pr
   await new Promise((resolve) => setTimeout(resolve, IDLE_S * 1000));
   await Promise.all(members.map((member) => member.stop()));
   const ms = (await serverMs(postgres)) / IDLE_S;
+  if (isDetailed) await listStatements(postgres);
   console.log(`${watchers.length} idle watchers: ${ms.toFixed(1)} ms of the server a second`);
 }
 
