@@ -365,7 +365,7 @@ export const FLEET_STEPS: readonly string[] = [
   `,
   `
   -- Every shipment has a random mark and that of the one before. A database that was restored from a backup numbers other
-  -- shipments alike: a copy that has those of before does not follow them, and a leader of before records nothing.
+  -- shipments alike: a copy that is older than the restore does not follow them, and a leader from before it records nothing.
   ALTER TABLE labfeed.fleet ADD COLUMN mark text NOT NULL DEFAULT gen_random_uuid();
   ALTER TABLE labfeed.changes ADD COLUMN mark text NOT NULL DEFAULT '', ADD COLUMN previous text NOT NULL DEFAULT '';
   DROP FUNCTION labfeed.ship(bigint, bigint, jsonb);
