@@ -15,7 +15,7 @@ import {
   roleOfPath,
 } from './date-roles.js';
 import { mapTables, type TableMapping } from './describe.js';
-import { findNameDate, type LineDate, type OtherDate } from './line-dates.js';
+import { type Days, findNameDate, type LineDate, type OtherDate } from './line-dates.js';
 
 /** Which values of a file are dates, how they are written, and which of them is the date of the run. */
 
@@ -33,6 +33,8 @@ export interface FoundDates {
   readonly inLine?: LineDate | undefined;
   /** The column whose first date is that of the run, if no fact is. */
   readonly firstRow?: FirstRow | undefined;
+  /** The first and the last day of the rows. */
+  readonly rowDays?: Days | undefined;
   /** By table: columns of day and time that belong together. */
   readonly columns: ReadonlyMap<string, JoinedColumns>;
   /** A date that is not that of the run, or may not be: `Exported: 2026-02-01`. */
@@ -69,7 +71,11 @@ export function settleDates(found: FoundDates, source: Pick<Source, 'name' | 'pa
   const isUsed = ({ name, text }: OpenDate) =>
     found.fact?.includes(name) || found.firstRow?.column === name || text === inLine?.text;
   const hasDate = found.fact !== undefined || found.firstRow !== undefined || isDated;
-  const elsewhere = hasDate ? undefined : inLine ? { ...inLine, formats: [] } : findNameDate(source.name);
+  const elsewhere = hasDate
+    ? undefined
+    : inLine
+      ? { ...inLine, formats: [] }
+      : findNameDate(source.name, found.rowDays);
   const formats = [...sure, ...(elsewhere?.formats ?? []), ...(found.firstRow?.format ? [found.firstRow.format] : [])];
   return {
     undated: hasDate || elsewhere ? undefined : (found.other ?? found.inLine?.other),
@@ -134,6 +140,7 @@ export function findDates(
   const pools: DatePool[] = facts.filter(({ text }) => isDate(text)).map(({ name, text }) => ({ name, texts: [text] }));
   const columns = new Map<string, JoinedColumns>();
   const rows: DateColumn[] = [];
+  const dated: string[] = [];
   for (const table of tables) {
     rows.push(...findEpochColumn(table));
     for (const [n, column] of table.columns.entries()) {
@@ -151,12 +158,13 @@ export function findDates(
       const role = isUnnamed && (times || days.every(hasTime)) ? 'plain' : roleOf(day);
       const hasRow = table.rows[0]?.[n]?.text.trim() === days[0];
       if (hasRow) rows.push({ table: table.name, name: day, text: days[0] ?? '', role });
+      if (role === 'run' || role === 'plain' || role === 'end') dated.push(...days);
     }
   }
   const compact = compactFact(facts);
   const fact = dateFact(facts) ?? compact.fact;
   const texted = [...facts.map(({ text }) => text), ...texts];
-  const found = { pools, columns, days: new Set(texted.flatMap(daysIn)), texts };
+  const found = { pools, columns, days: new Set(texted.flatMap(daysIn)), texts, rowDays: firstAndLast(dated) };
   const row = firstRowDate(rows, tables);
   const added = columns.get(row?.table ?? '');
   // Rows of a tree keep day and time apart.
@@ -173,6 +181,16 @@ export function findDates(
     ...(fact === compact.fact && { format: compact.format }),
     ...(other && { other: factDate(other) }),
   };
+}
+
+/** In any order of day and month. */
+function firstAndLast(texts: readonly string[]): Days | undefined {
+  const days = [...new Set(texts)]
+    .flatMap((text) => readIso(text) ?? dateCandidates(text).map(({ iso }) => iso))
+    .map((iso) => iso.slice(0, 10))
+    .toSorted();
+  const [first, last] = [days[0], days.at(-1)];
+  return first === undefined || last === undefined ? undefined : { first, last };
 }
 
 /** `/` starts the path of a fact in a tree. */

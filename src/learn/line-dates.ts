@@ -149,10 +149,30 @@ const NAME_DATES: readonly (readonly [pattern: RegExp, ...formats: string[]])[] 
   [/(?<!\d)20\d\d[01]\d[0-3]\d(?!\d)/, 'yyyyMMdd'],
 ];
 
-/** Instruments that write no date into a file often write one into its name. */
-export function findNameDate(name: string): { finder: FinderMapping; formats: readonly string[] } | undefined {
+/** Instruments that write no date into a file often write one into its name. `days`: first and last of the rows. */
+export function findNameDate(
+  name: string,
+  days: Days | undefined,
+): { finder: FinderMapping; formats: readonly string[] } | undefined {
   for (const [pattern, ...formats] of NAME_DATES) {
-    if (pattern.test(name)) return { finder: { in: 'name', match: `/(?<date>${pattern.source})/` }, formats };
+    const [found] = pattern.exec(name) ?? [];
+    if (found === undefined) continue;
+    const day = dayInName(found);
+    // The day of an export. Nothing in the file was measured on it.
+    if (days && (day < days.first || day > days.last)) return undefined;
+    return { finder: { in: 'name', match: `/(?<date>${pattern.source})/` }, formats };
   }
   return undefined;
+}
+
+export interface Days {
+  readonly first: string;
+  readonly last: string;
+}
+
+/** As in NAME_DATES: the year comes first, or the month and the day before it. */
+function dayInName(text: string): string {
+  const [month = '', day = '', year = ''] = text.split('_');
+  if (/^\d{1,2}$/.test(month)) return `${year.slice(0, 4)}-${month.padStart(2, '0')}-${day.padStart(2, '0')}`;
+  return text.replace(/\D/g, '').replace(/^(\d{4})(\d\d)(\d\d).*$/, '$1-$2-$3');
 }

@@ -274,3 +274,27 @@ describe('a date that is not that of the run for sure is a doubt', () => {
       expect((await measured(`${line}\nMode: scan\nGain: 3\n\n${XY}`)).undated).toBeUndefined();
   });
 });
+
+describe('the date in the name of a file', () => {
+  const rows = 'No,Timestamp,Kind,Level\n1,,Alert,70\n2,2024-03-02T00:03,Reading,118\n3,2024-03-05T00:08,Reading,121\n';
+  const finders = async (name: string) => {
+    const { mapping } = await measureFile(
+      openFile({ path: `runs/${name}`, name, content: Buffer.from(rows) }, withDefaults({})),
+    );
+    return mapping.meta;
+  };
+
+  test.each(['Export_2024-03-16.csv', 'Export_20240301.csv', '3_6_2024_9_15_00_AM.csv'])(
+    'is not that of the run if no row is of that time: %s',
+    async (name) => {
+      expect(await finders(name)).toBeUndefined();
+    },
+  );
+
+  test.each(['Export_2024-03-02.csv', 'Export_20240305_101500.csv', '3_4_2024_9_15_00_AM.csv'])(
+    'is that of the run if it is among the days of the rows: %s',
+    async (name) => {
+      expect(await finders(name)).toMatchObject([{ in: 'name' }]);
+    },
+  );
+});
