@@ -312,6 +312,7 @@ const AS_PATTERN: Readonly<Record<string, string>> = {
   dots: ' ?\\.{2,}[ :=]?',
   quote: '\\s(?=")',
   bracket: '\\](?<=^\\s*\\[[^\\]]*\\])',
+  dash: ' - (?<=^[^-:=#|,;\\t]+ - )(?!- )',
 };
 
 /** A colon that is not within a time of day, brackets, a path or an address. */
@@ -326,28 +327,30 @@ const AFTER_WORD = ' (?<=\\S )(?<!^ *\\d\\S* ) +(?![ :=])';
 /** One pair per line, split at the first of one to three signs. */
 function pairsPerLine(lines: readonly Line[], delimiter: string | undefined): Candidate[] {
   const own = delimiter === undefined || delimiter === 'whitespace' ? [] : [delimiter];
-  const signs = [...new Set([...own, ':', '=', 'tab', 'spaces', 'dots', 'quote', 'bracket'])].filter((sign) => {
+  const signs = [...new Set([...own, ':', '=', 'tab', 'spaces', 'dots', 'quote', 'bracket', 'dash'])].filter((sign) => {
     const pattern = new RegExp(AS_PATTERN[sign] ?? sign);
     return lines.some(({ text }) => pattern.test(text));
   });
+  // Beside other signs, a dash is part of a value.
+  const isAlone = (set: readonly string[]) => set.length === 1 || !set.includes('dash');
   const sets = signs.flatMap((one, n) => [
     [one],
     ...signs
       .slice(n + 1)
       .flatMap((two, m) => [[one, two], ...signs.slice(n + m + 2).map((three) => [one, two, three])]),
   ]);
-  return sets.flatMap((set) =>
+  return sets.filter(isAlone).flatMap((set) =>
     separatorsOf(set, lines, delimiter).map((finder, n) => ({
       finder,
       signs: set,
       cost: 0.1 * n + set.slice(1).reduce((sum, sign) => sum + (/^[:=]$/.test(sign) ? 0.6 : 1.5), 0),
-      // Spaces separate words too, so they need more evidence.
-      minHits: set.every((sign) => sign === 'spaces') ? 4 : set.length === 1 ? 1 : 2,
+      // Spaces and dashes separate words too, so they need more evidence.
+      minHits: set.every((sign) => sign === 'spaces' || sign === 'dash') ? 4 : set.length === 1 ? 1 : 2,
     })),
   );
 }
 
-/** The ways to write a set of signs, simplest first. */
+/** The ways to write a set of signs, simplest first. The last one leaves out rows: `B1=1,326,0,730,1570,687`. */
 function separatorsOf(
   signs: readonly string[],
   lines: readonly Line[],
@@ -373,6 +376,9 @@ function separatorsOf(
     ...(signs.includes(':') ? [write(SURE_COLON)] : []),
     ...(first === ':' && others.length === 0 ? [{ separator: `/${ONLY_PAIR}${padding}/` }] : []),
     ...(first === 'spaces' && others.length === 0 ? [{ separator: `/${AFTER_WORD}/` }] : []),
+    ...(first === '=' && others.length === 0 && (sign === ',' || sign === ';')
+      ? [{ separator: `/=(?!(?:[^${sign}]*${sign}){${MAX_PIECES}})\\s*/` }]
+      : []),
   ];
 }
 

@@ -19,6 +19,11 @@ describe('a list of facts', () => {
       { CM_SIZE: '12 10', CM_MAG: 5000, SM_WD: 8.1 },
     ],
     ['in angle brackets', '<SAMPLE>= S 17\n<DATA FILE>= C:\\A=1.CHR\n', { SAMPLE: 'S 17', 'DATA FILE': 'C:\\A=1.CHR' }],
+    [
+      'with dashes',
+      'TAG - live\nGAIN - 2\nSAMPLE - Fe foil - 30 kV\nLIVE_TIME - 58.25\nOFFSET - -3\n',
+      { TAG: 'live', GAIN: 2, SAMPLE: 'Fe foil - 30 kV', LIVE_TIME: 58.25, OFFSET: -3 },
+    ],
     ['with #', '#Sample: S 17\n#Operator: Ada\n', { Sample: 'S 17', Operator: 'Ada' }],
     [
       'with aligned values',
@@ -37,6 +42,11 @@ describe('a list of facts', () => {
     ],
     ['with aligned units', 'Level = 400.0   cm\nRange = 1750.0  cm\nMode = scan\n', { Level: 400, Range: 1750 }],
     ['in one line', 'Sample: S 17, Operator: Ada, Lamp: D2\n', { Sample: 'S 17', Operator: 'Ada', Lamp: 'D2' }],
+    [
+      'with units of gravity and pressure',
+      'g: 2.38 µGal\nDrift: -3.0 µGal/cm\nAir: 832.16 mBar\n',
+      { g: 2.38, Drift: -3, Air: 832.16 },
+    ],
     ['with a unit in the name', 'Temp (°C): 25\nMode: scan\n', { Temp: 25, Mode: 'scan' }],
     ['with a unit in a third cell', 'Temp,25,°C\nTime,3,min\nMode,scan\n', { Temp: 25, Time: 3, Mode: 'scan' }],
   ])('%s', async (_, text, facts) => {
@@ -271,4 +281,12 @@ test('two words alone may not be a name and its value, which is said', async () 
   expect(doubts).toEqual(['line 5: "Method Date" and "Details" may not be a name and its value']);
   for (const fact of ['Scans\t12', 'Mode: scan', 'Sample Name\twater', 'Start\t2024-05-17'])
     expect((await measured(`${list}\n${fact}${TABS}`)).doubts).toEqual([]);
+});
+
+test('facts beside a section of rows are read, and the rows are no facts', async () => {
+  const rows = Array.from({ length: 10 }, (_, n) => `B${n + 1}=1,${326 + n},0,730,1570,687`).join('\n');
+  const parameters = 'P=340,1000.0,Time\nP=339,1.0,Load\nP=300,1000.0,Vex\n';
+  const text = `[person]\nid=00142\nname=Ada\nheight=180\n\n[parameter]\nspace=0.060\n${parameters}\n[data]\n${rows}\n`;
+  const { likely } = await measured(text);
+  expect(meta(await read(text, likely()))).toEqual({ id: '00142', name: 'Ada', height: 180, space: 0.06 });
 });

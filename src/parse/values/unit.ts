@@ -10,7 +10,7 @@ const PREFIXED: Readonly<Record<string, string>> = {
   ...{ Hz: 'umkMGT', Pa: 'umhkMG', bar: 'um', eV: 'mkM', mol: 'fpnumk', M: 'fpnum', Da: 'kM', rad: 'mu' },
   ...{ Ω: 'mkMG', ohm: 'mkMG', Ohm: 'mkMG', Ah: 'umk', Wh: 'mkM', Nm: 'num', VA: 'mk', lx: 'k' },
   ...{ Torr: 'm', torr: 'm', cd: 'm', Bq: 'kMG', Gy: 'mu', Sv: 'mu', cal: 'k', bp: 'kM', AU: 'm' },
-  ...{ OD: 'm', U: 'mk', IU: 'mk', RU: '', P: 'cm', St: 'c', G: 'mk', Oe: 'k', Å: '', poise: '' },
+  ...{ OD: 'm', U: 'mk', IU: 'mk', RU: '', P: 'cm', St: 'c', G: 'mk', Oe: 'k', Å: '', poise: '', Gal: 'um', Bar: 'm' },
 };
 
 /** Symbols and words without prefixes, separated by ` | `. */
