@@ -13,6 +13,7 @@ import type { OpenFile, Sheet } from '../parse/source.js';
 import { plural } from '../text.js';
 import { findDates, isDate, settleDates } from './dates.js';
 import { mapTables, type TableMapping } from './describe.js';
+import { describeLas } from './las.js';
 import { findAnyDate } from './line-dates.js';
 import { type MeasureContext, type Measured, measureLines, measureText } from './measure.js';
 import type { FinderMapping } from './pieces.js';
@@ -41,7 +42,9 @@ type Measurer = (file: OpenFile & MeasureContext) => Promise<Measured>;
 const MAX_LINES = 20_000;
 
 const measureDelimited: Measurer = async (file) => {
-  const measured = await measureText(await firstLines(await openText(file), MAX_LINES), file);
+  const texts = await firstLines(await openText(file), MAX_LINES);
+  const log = describeLas(texts);
+  const measured = log ? await withDates(log.mapping, file, log.doubts) : await measureText(texts, file);
   const { encoding } = file.known;
   const doubt = describeDetected(encoding);
   if (encoding === undefined || doubt === undefined) return measured;
@@ -91,7 +94,11 @@ async function measureTree(format: 'json' | 'xml', tree: Tree, file: MeasureCont
 }
 
 /** Reads the file once to see which texts are dates. */
-async function withDates(mapping: ParseMapping, file: MeasureContext): Promise<Measured> {
+async function withDates(
+  mapping: ParseMapping,
+  file: MeasureContext,
+  doubts: readonly string[] = [],
+): Promise<Measured> {
   const { meta, tables } = await file.read(mapping);
   const paths = new Map(Object.entries(mapping.facts ?? {}));
   // The path of a fact shows whether a date belongs to the run or to a calibration.
@@ -114,7 +121,13 @@ async function withDates(mapping: ParseMapping, file: MeasureContext): Promise<M
   // An element named `date` may not be the date of the run.
   const isOther = typeof date === 'string' && found.fact?.[0] !== date;
   const settle = (read: ParseMapping) => settleIn(isOther ? { ...read, facts: { ...others, 'date 2': date } } : read);
-  return { mapping: settle(mapping), likely: () => settle(mapping), ...rest, ambiguity: undefined };
+  return {
+    mapping: settle(mapping),
+    likely: () => settle(mapping),
+    ...rest,
+    doubts: [...rest.doubts, ...doubts],
+    ambiguity: undefined,
+  };
 }
 
 /** More rows would not show other kinds of values. */

@@ -50,3 +50,30 @@ describe('fields of records', () => {
     expect(mapping).toMatchObject({ format: 'records', tables: { X: { columns: { 'field 4': '4' } } } });
   });
 });
+
+describe('a log of a borehole', () => {
+  const log = (version: string, well: string, rows: string) =>
+    `~Version\n VERS.  ${version} : LOG STANDARD\n WRAP.  NO : ONE LINE PER STEP\n~Well\n#MNEM.UNIT  DATA  DESCRIPTION\nSTRT .M  670.5 : START: TOP\nNULL .  -999.25 : NO VALUE\n${well}~Curves\n DEPT.M : 1 DEPTH\n DT .US/M  60 520 32 : 2 SONIC\n~Parameters\n BHT .DEGC  35.5 : TEMPERATURE\n MUD . GEL : TYPE\n~Other\n Tool no. 4 stopped at 10:30\n~A  DEPTH  DT\n${rows}`;
+  const ROWS = '670.5  123.4\n670.0  -999.2500\n669.5  125.4\n';
+  const facts = { STRT: 670.5, NULL: -999.25, WELL: 'A 2', TIME: '13:45:00', BHT: 35.5, MUD: 'GEL' };
+
+  test.each([
+    ['2.0', 'WELL .  A 2 :WELL NAME\nTIME .  13:45:00 :TIME\n'],
+    ['1.2', 'WELL .  WELL NAME: A 2\nTIME .  TIME: 13:45:00\n'],
+  ])('has values before their descriptions, or after them in the well of version 1.2: %s', async (version, well) => {
+    const record = await read(log(version, well, ROWS));
+    expect(meta(record)).toEqual({ VERS: Number(version), WRAP: 'NO', ...facts });
+    expect(record.meta.get('BHT')?.unit).toBe('DEGC');
+    expect(rows(record).map((row) => Object.values(row).slice(0, 2))).toEqual([
+      [670.5, 123.4],
+      [670, null],
+      [669.5, 125.4],
+    ]);
+  });
+
+  test('has no table if its rows are wrapped', async () => {
+    const { mapping, doubts } = await measured(log('2.0', '', '670.5\n 123.4\n670.0\n 124.4\n'));
+    expect(mapping.table).toBeUndefined();
+    expect(doubts.join()).toContain('below ~A');
+  });
+});
