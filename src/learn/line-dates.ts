@@ -1,3 +1,4 @@
+import type { FileRecord } from '../model.js';
 import { isBlank, type Line } from '../parse/lines.js';
 import { dateCandidates } from '../parse/values/date-candidates.js';
 import { escapeRegex } from '../text.js';
@@ -99,6 +100,56 @@ export function findAnyDate(lines: readonly Pick<Line, 'text' | 'cells'>[]): Oth
   return undefined;
 }
 
+/** `2025, "/", 10, "/", 23`: year, month and day in cells of their own. */
+const APART = /(?<![\d.])(?:19|20)\d\d[\s,;"]+([-/.])[\s,;"]+\d{1,2}[\s,;"]+\1[\s,;"]+\d{1,2}(?![\d.])/;
+/** A line of a few whole numbers. */
+const WHOLE_NUMBERS = /^\s*\d+(?:[\s,;]+\d+){2,7}\s*$/;
+/** More rows would not show more. */
+const [MIN_ROWS, MAX_ROWS] = [3, 100];
+
+/** A date that is written as several numbers. It may be something else, so it is only named. */
+export function findSplitDate(outside: readonly Line[], tables: FileRecord['tables']): OtherDate | undefined {
+  for (const line of outside.slice(0, MAX_LINES)) {
+    if (isBlank(line) || line.text.length > MAX_LINE_LENGTH) continue;
+    const [apart] = APART.exec(line.text) ?? [];
+    if (apart !== undefined) return { text: apart };
+    const numbers = WHOLE_NUMBERS.test(line.text) ? line.text.trim().split(/[\s,;]+/) : [];
+    const at = numbers.findIndex((_, n) => isDay(numbers.slice(n), 4));
+    if (at >= 0) return { text: numbers.slice(at, at + 3).join(' ') };
+  }
+  for (const { columns, rows } of tables) {
+    const first = columns.findIndex((_, n) => areMoments(columns.slice(n), rows, n));
+    if (first >= 0) return { text: textsFrom(rows[0], first, 3).join(' ') };
+  }
+  return undefined;
+}
+
+/** Year, month and day. */
+function isDay([year = '', month = '', day = '']: readonly string[], digits: number): boolean {
+  if (![year, month, day].every((part) => /^\d{1,4}$/.test(part)) || year.length !== digits) return false;
+  const isYear = digits === 2 || /^(?:19[5-9]|20)/.test(year);
+  return isYear && Number(month) >= 1 && Number(month) <= 12 && Number(day) >= 1 && Number(day) <= 31;
+}
+
+const textsFrom = (row: FileRecord['tables'][number]['rows'][number] | undefined, from: number, count: number) =>
+  (row ?? []).slice(from, from + count).map(({ text }) => text.trim());
+
+/** Columns without names. A year of two digits needs hour and minute beside the day, and moments that follow each other. */
+function areMoments(
+  columns: FileRecord['tables'][number]['columns'],
+  rows: FileRecord['tables'][number]['rows'],
+  from: number,
+): boolean {
+  if (rows.length < MIN_ROWS || columns.slice(0, 3).some(({ invented }) => invented !== 'name')) return false;
+  const parts = rows.slice(0, MAX_ROWS).map((row) => textsFrom(row, from, 5));
+  if (parts.every((each) => isDay(each, 4))) return true;
+  const isMoment = (each: readonly string[]) =>
+    isDay(each, 2) && /^(?:[01]?\d|2[0-3])$/.test(each[3] ?? '') && /^[0-5]?\d$/.test(each[4] ?? '');
+  if (!parts.every(isMoment)) return false;
+  const moments = parts.map((each) => each.map((part) => part.padStart(2, '0')).join(''));
+  return moments.every((moment, n) => n === 0 || moment > (moments[n - 1] ?? ''));
+}
+
 /** The first date in a line, and the text before it. */
 function dateIn(
   { number, text }: Line,
@@ -146,6 +197,7 @@ const NAME_DATES: readonly (readonly [pattern: RegExp, ...formats: string[]])[] 
   [/\d{1,2}_\d{1,2}_20\d\d \d{1,2}_\d\d_\d\d [AP]M/, 'M_d_yyyy h_mm_ss a'],
   [/20\d\d-\d\d-\d\d/, 'yyyy-MM-dd'],
   [/20\d\d_\d\d_\d\d/, 'yyyy_MM_dd'],
+  [/(?<![\d.])20\d\d [01]\d [0-3]\d(?![\d.])/, 'yyyy MM dd'],
   [/(?<!\d)20\d\d[01]\d[0-3]\d(?!\d)/, 'yyyyMMdd'],
 ];
 

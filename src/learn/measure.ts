@@ -12,7 +12,7 @@ import { type DescribedFile, type DescribedTable, describeTables, type TableMapp
 import { findPairs } from './facts.js';
 import { isNoValue, kindsOf } from './kinds.js';
 import { type FoundTable, findLayout, fitsBody, type Layout, MAX_TABLES } from './layout.js';
-import { findAnyDate, findLineDate, type OtherDate } from './line-dates.js';
+import { findAnyDate, findLineDate, findSplitDate, type OtherDate } from './line-dates.js';
 import type { LongRow } from './long-rows.js';
 import { findNumberFormat, type MarksMapping, numberDoubts, numberError } from './number-format.js';
 import { byWords, findUnnamed } from './unnamed.js';
@@ -119,7 +119,7 @@ export async function measureLines(source: LineSource, file: MeasureContext): Pr
   const inFacts = withLineDate(findDates(record, texts, places), record, outside, places);
   const isDated = inFacts.fact || inFacts.firstRow || inFacts.inLine;
   // A date that is not understood must not be replaced silently by the day of the file.
-  const other = inFacts.other ?? (isDated ? undefined : findAnyDate(lines));
+  const other = inFacts.other ?? (isDated ? undefined : (findAnyDate(lines) ?? findSplitDate(outside, record.tables)));
   const dates = settleDates({ ...inFacts, other }, file.source);
   const problem =
     (long && longRowError(long, file.refuse)) ??

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { roleOf, roleOfPath } from '../../src/learn/date-roles.js';
 import type { FileRecord } from '../../src/model.js';
-import { read } from '../support/reading.js';
+import { measured, read } from '../support/reading.js';
 
 const XY = 'x,y,z\n400,0.043,1\n401,0.044,2\n402,0.045,3\n';
 const RUN = '2026-01-05';
@@ -145,6 +145,35 @@ describe('a date of another purpose does not become that of the run:', () => {
       'no date in the file is known to be that of the run ("Export date: 2026-02-01" may be another), so the date is the day the file was modified',
     ]);
   });
+});
+
+describe('a date that is written as several numbers may be that of the run, and learn says so', () => {
+  const rows = (start: string) => [9, 10, 11, 12].map((hour) => `${start},${hour},5,2${hour}.5`).join('\n');
+
+  test.each([
+    [
+      'in cells with signs between them',
+      `"JA", 2025, "/", 10, "/", 23, 10, ":", 50\nSample,S1\n\n${XY}`,
+      '2025, "/", 10, "/", 23',
+    ],
+    ['in a line of numbers', `Sample: S1\n  2000     9    20  2003     4    10\nMode: scan\n\n${XY}`, '2000 9 20'],
+    ['in columns without names', `${rows('601,23,4,18')}\n`, '23 4 18'],
+    ['in columns without names, with the century', `${rows('601,2023,4,18')}\n`, '2023 4 18'],
+  ])('%s', async (_, text, written) => {
+    const { undated } = await measured(text);
+    expect(undated?.text).toBe(written);
+  });
+
+  test.each([
+    ['numbers that are no day', `Sample: S1\n  2000     13    20\nMode: scan\n\n${XY}`],
+    ['columns that are no moments', '1,23,4,18,12,5\n2,23,4,18,11,5\n3,23,4,18,10,5\n4,23,4,18,9,5\n'],
+  ])('but not %s', async (_, text) => {
+    expect((await measured(text)).undated).toBeUndefined();
+  });
+});
+
+test('the name of a file can have blanks in its date', async () => {
+  expect(dayOf(await read(`Sample: S1\n\n${XY}`, undefined, 'runs/2026 01 05 16H 09M Peaks.csv'))).toBe(RUN);
 });
 
 describe('records of analysers', () => {
