@@ -21,7 +21,7 @@ import { refuseSize } from './parse/source.js';
 import { withoutSecrets } from './secrets.js';
 import type { NewSource } from './sources.js';
 import { FileBusyError, isGone, isSmall, withStandIns } from './watch/identify.js';
-import { type Activity, createBacklog, createRechecks } from './watch/intake.js';
+import { type Activity, createBacklog, createRechecks, createUnderWay } from './watch/intake.js';
 import { createMatcher } from './watch/match.js';
 import type { RawCopies, RawFiles } from './watch/raw-files.js';
 import { createRuns, type Runs } from './watch/runs.js';
@@ -150,7 +150,7 @@ function createState(instrument: Instrument, deps: IntakeDeps, signal: AbortSign
       refuse: (file) => refuseSize(file, parse),
     }),
     takes: new PQueue({ concurrency: MAX_UNDER_WAY }),
-    underWay: new Set<string>(),
+    underWay: createUnderWay(),
     // The contents of many files must not fill memory.
     reads: new PQueue({ concurrency: 4 }),
     turn: takeTurns(),
@@ -177,9 +177,9 @@ async function recheck({ instrument: { name, mapping }, journal }: IntakeState):
 /** Found: the watcher hands over files that exist. A known, unchanged file costs one lookup. */
 async function receive(files: readonly FoundFile[], origin: FileOrigin, intake: IntakeState): Promise<void> {
   const { instrument, journal, claims, runs, underWay, backlog } = intake;
-  const own = files.filter(({ path }) => !underWay.has(path) && !claims.isClaimed(path));
+  const own = files.filter((file) => !claims.isClaimed(file.path) && !underWay.sees(file));
   const changed = runs.group(await journal.intake.unknown(instrument.name, own, intake.rechecks.wants));
-  const found = changed.filter(({ path }) => !underWay.has(path));
+  const found = changed.filter((run) => !underWay.sees(run));
   // `existing` decides about the backlog; if it is large, a person does.
   const { take, skip, hold, isBacklog } = await backlog.sort(found, origin);
   if (isBacklog && found.length > 0) intake.observer.foundBacklog?.();
@@ -209,11 +209,19 @@ const BACKLOG_HELD =
 async function takeAll(found: Iterable<FoundFile>, isBacklog: boolean, intake: IntakeState): Promise<void> {
   const { takes, underWay } = intake;
   for (const run of found) {
-    if (underWay.has(run.path)) continue;
-    underWay.add(run.path);
-    void takes.add(() => take(run, isBacklog, intake).finally(() => underWay.delete(run.path)));
+    if (underWay.sees(run)) continue;
+    underWay.set(run);
+    void takes.add(() => take(run, isBacklog, intake).finally(() => taken(run, intake)));
     await takes.onSizeLessThan(1);
   }
+}
+
+/** A file that changed again after it was settled is received again: the next scan may be far off. */
+function taken(run: FoundFile, intake: IntakeState): void {
+  const changed = intake.underWay.end(run);
+  if (!changed || intake.following || intake.signal.aborted) return;
+  // If the journal cannot be read, a scan finds the file later.
+  void receive(filesOf(changed), 'event', intake).catch(() => undefined);
 }
 
 /** One run, with as many attempts as it needs: a file in use, a missing share or a full disk only delays it. */
@@ -255,6 +263,7 @@ async function ingest(found: FoundFile, isBacklog: boolean, intake: IntakeState)
     progress: (progress) => activity.waiting.update(found.path, { for: 'quiet period', ...progress }),
   });
   if (!settled) return 'gone';
+  intake.underWay.set(settled);
   activity.waiting.update(found.path, { for: 'reader' });
   return reads.add(async () => {
     await intake.turn();

@@ -351,6 +351,24 @@ describe('intake', () => {
     expect(await scene.journal.outbox.count()).toEqual({ queued: 1 });
   });
 
+  test('a file that changes while it is being recorded is read again, without a scan', async () => {
+    const scene: Scene = setUp('existing: ingest', ({ outbox }) => ({
+      outbox: {
+        ...outbox,
+        async add(...run) {
+          if (Object.keys(await outbox.count()).length === 0) {
+            scene.write(['a.csv', weighing('changed')]);
+            await systemClock.sleep(1000);
+          }
+          return outbox.add(...run);
+        },
+      },
+    }));
+    await start(scene);
+    scene.write('a.csv');
+    await eventually(async () => expect(await scene.journal.outbox.count()).toEqual({ queued: 2 }));
+  });
+
   test('a file that disappears before it has settled is forgotten', async () => {
     const scene = setUp('existing: ingest, ready: { quiet: 300ms }');
     scene.write('a.csv');

@@ -6,7 +6,7 @@ import { formatDuration } from '../text.js';
 import { explainPermission } from './permissions.js';
 import { mergeRuns } from './runs.js';
 import type { Unmatched } from './scan.js';
-import type { Progress } from './settle.js';
+import { isSame, type Progress } from './settle.js';
 import type { FileOrigin, ScanResult } from './watcher.js';
 
 export type Activity = ReturnType<typeof createActivity>;
@@ -199,6 +199,28 @@ function firstByName(paths: Iterable<string>): string[] {
     if (first.length > MAX_LISTED) first.pop();
   }
   return first;
+}
+
+/** The runs that are on their way into the journal, and which of them change meanwhile. */
+export function createUnderWay() {
+  const runs = new Map<string, FoundFile>();
+  const changed = new Map<string, FoundFile>();
+  return {
+    /** In its latest state: as it was found, then as it has settled. */
+    set: (run: FoundFile): void => void runs.set(run.path, run),
+    /** Whether it is under way. If so, its state is noted. */
+    sees(run: FoundFile): boolean {
+      if (runs.has(run.path)) changed.set(run.path, run);
+      return runs.has(run.path);
+    },
+    /** Returns its state if that changed after it had settled. While it was written, it had older states. */
+    end({ path }: FoundFile): FoundFile | undefined {
+      const [settled, last] = [runs.get(path), changed.get(path)];
+      runs.delete(path);
+      changed.delete(path);
+      return settled && last && last.mtimeNs >= settled.mtimeNs && !isSame(last, settled) ? last : undefined;
+    },
+  };
 }
 
 /**
