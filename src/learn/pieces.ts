@@ -14,6 +14,11 @@ export function pairsBeside({ cells }: Line): FinderMapping | undefined {
   const end = cells.findLastIndex((cell) => cell !== '') + 1;
   const filled = cells.slice(0, end);
   if (end < 4 || end > MAX_CELLS || filled.includes('')) return undefined;
+  return alternatingPairs(filled) ?? quantitiesBeside(filled);
+}
+
+function alternatingPairs(filled: readonly string[]): FinderMapping | undefined {
+  const end = filled.length;
   const start = end % 2;
   const names = filled.filter((_, n) => n >= start && (n - start) % 2 === 0);
   const values = filled.filter((_, n) => n >= start && (n - start) % 2 === 1);
@@ -33,6 +38,38 @@ export function pairsBeside({ cells }: Line): FinderMapping | undefined {
   return { cells: Object.fromEntries(places) };
 }
 
+const NUMBER = /^[-+]?\d+(?:[.,]\d+)?(?:[eE][-+]?\d+)?$/;
+const isLongName = (text: string): boolean => /^\p{L}[\p{L}\p{N} _.:/-]*$/u.test(text) && /\p{L}{3}/u.test(text);
+
+/**
+ * Name, number and unit, several times: `Height,69.3,in,176,cm,Weight,71,kg`. A second number of a name is the same in
+ * another unit. Anything else in the line could belong to any of them, so there must be nothing else.
+ */
+function quantitiesBeside(cells: readonly string[]): FinderMapping | undefined {
+  const [title = '', second = '', third = ''] = cells;
+  const hasTitle = isLongName(title) && isLongName(second) && NUMBER.test(third);
+  const places = new Map<string, number>();
+  const names = new Set<string>();
+  let name = '';
+  for (let at = Number(hasTitle); at < cells.length; ) {
+    const cell = cells[at] ?? '';
+    const isNamed = isLongName(cell) && !isUnit(cell);
+    const value = at + Number(isNamed);
+    const unit = bareUnit(cells[value + 1]) ?? '';
+    // A number after the unit is the same value in another unit.
+    const hasUnit = isUnit(unit) && (!NUMBER.test(cells[value + 2] ?? '') || isUnit(cells[value + 3] ?? ''));
+    if (!NUMBER.test(cells[value] ?? '') || (!isNamed && (name === '' || !hasUnit))) return undefined;
+    if (isNamed && names.has(cell)) return undefined;
+    if (isNamed) name = cleanName(cell);
+    names.add(cell);
+    const written = hasUnit ? `${name} [${unit}]` : name;
+    if (places.has(written)) return undefined;
+    places.set(written, value + 1);
+    at = value + (hasUnit ? 2 : 1);
+  }
+  return places.size < 2 ? undefined : { cells: Object.fromEntries(places) };
+}
+
 /** Which cell holds the value, if a type precedes it or a unit follows it. Cells are not joined unless they are text. */
 export function describePieces(lines: readonly Line[]): Pick<FinderMapping, 'value' | 'unit'> {
   const filled = (line: Line) => line.cells.filter((cell) => cell !== '').length;
@@ -41,6 +78,8 @@ export function describePieces(lines: readonly Line[]): Pick<FinderMapping, 'val
   const units = long.filter(({ cells }) => isUnit(bareUnit(cells[2]) ?? '')).length;
   const areUnits = long.every((line) => filled(line) === 3 && isUnitLike(line.cells[2] ?? ''));
   if (areUnits && units * 2 > long.length) return { value: 2, unit: 3 };
+  const isBetween = ({ cells: [, unit, value = ''] }: Line) => isUnit(bareUnit(unit) ?? '') && NUMBER.test(value);
+  if (long.length > 1 && long.every((line) => filled(line) === 3 && isBetween(line))) return { value: 3, unit: 2 };
   const type = [1, 2, 3].find((n) => long.every(({ cells }) => TYPE.test(cells[n] ?? '')));
   if (type !== undefined) return { value: type + 2 };
   // A table stands beside the facts.

@@ -290,3 +290,36 @@ test('facts beside a section of rows are read, and the rows are no facts', async
   const { likely } = await measured(text);
   expect(meta(await read(text, likely()))).toEqual({ id: '00142', name: 'Ada', height: 180, space: 0.06 });
 });
+
+test('a unit between name and value', async () => {
+  const { meta: facts } = await read(`Flow,mL/min,1.5\nTemp,[°C],25.5\nMode,scan\n${TABLE}`);
+  expect([...facts].map(([name, { value, unit }]) => [name, value, unit])).toEqual([
+    ['Flow', 1.5, 'mL/min'],
+    ['Temp', 25.5, '°C'],
+    ['Mode', 'scan', undefined],
+  ]);
+});
+
+test('several names, numbers and units in one line', async () => {
+  const lines = [
+    '"Height", 69.3, "in", 176.0, "cm", "Weight", 156.2, "lb", 71.0, "kg"',
+    '"Test Environment", "Insp. temp.", 23.6, "deg C", "Baro. pressure", 755.4, "mmHg"',
+    '"STPD to BTPS", 1.218, "O2 Gain", 0.123, "CO2 Gain", 0.062',
+    '"Depth", 4, "min", 21',
+  ];
+  const { meta: facts } = await read(`${lines.join('\n')}\n${TABLE}`);
+  const shown = [...facts].map(([name, { value, unit }]) => `${name} = ${value} ${unit ?? ''}`.trim());
+  expect(shown).toEqual(
+    expect.arrayContaining([
+      'Height = 69.3 in',
+      'Height (2) = 176 cm',
+      'Weight = 156.2 lb',
+      'Weight (2) = 71 kg',
+      'Insp. temp. = 23.6 deg C',
+      'Baro. pressure = 755.4 mmHg',
+      'STPD to BTPS = 1.218',
+      'O2 Gain = 0.123',
+    ]),
+  );
+  expect(shown.filter((fact) => /^(?:Depth = 4 min|in|cm|min)\b/.test(fact))).toEqual([]);
+});
