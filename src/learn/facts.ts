@@ -73,7 +73,10 @@ export function findPairs(lines: readonly Line[], delimiter: string | undefined)
   }
   const single = findSingleLines(seen, read, candidates, chosen, delimiter);
   for (const { line } of single) read.add(line);
-  const lone = findLonePairs(lines, read, (line) => chosen.flatMap((candidate) => candidate.readLine(line).pairs));
+  const isSingle = new Set(single.map(({ line }) => line));
+  const lone = findLonePairs(lines, read, (line) =>
+    isSingle.has(line) ? [] : chosen.flatMap((candidate) => candidate.readLine(line).pairs),
+  );
   return {
     // The first finder of a fact decides its value.
     finders: [
@@ -151,7 +154,10 @@ function measureCandidate(candidate: Candidate, lines: readonly Line[], delimite
 function isRowIn({ in: where, separator }: FinderMapping, delimiter: string | undefined): (line: Line) => boolean {
   const isDelimited = delimiter !== undefined && compileSplit(delimiter).text !== undefined;
   if (where === 'cells' || separator === 'cell' || !isDelimited) return () => false;
-  return ({ cells }) => cells.filter((cell) => cell !== '').length > MAX_PIECES;
+  return ({ cells }) => {
+    const names = cells.filter((cell) => /\p{L}\s*[:=]$/u.test(cell)).length;
+    return cells.filter((cell) => cell !== '').length > MAX_PIECES * Math.max(1, names);
+  };
 }
 
 /** Name, type, value, unit, comment. */
@@ -174,6 +180,8 @@ function judge(
 ): Judgement {
   const name = cleanName(written);
   const sign = finder.delimiter === undefined ? undefined : compileSplit(delimiter ?? 'tab').text;
+  // A heading, not a pair: `Impedance at 14:55:07 :`.
+  if (/\d:\d\d$/.test(name) && !/[\p{L}\p{N}]/u.test(text)) return 'empty';
   if (
     !isName(name) ||
     kindOf(name) === 'date' ||
@@ -182,6 +190,8 @@ function judge(
   )
     return 'junk';
   if (!/[\p{L}\p{N}]/u.test(text)) return 'empty';
+  // `{min: 3.0, max: 12.0}` was cut.
+  if (!hasPairedBraces(text)) return 'junk';
   // The rest of another pair, another name, or a row.
   if (/^[:=,;|]|[,;]$|^[-\d.]+:\s|\t.*\t.*\t/.test(text) || /^[\p{L}\p{N} .#/()-]+[:=]$/u.test(text)) return 'junk';
   const hasSign = SIGNED_NAMES.some((signed) => signed.delimiter === finder.delimiter);
@@ -223,11 +233,13 @@ const hasGap = (text: string, delimiter = 'tab'): boolean => {
 const isName = (name: string): boolean =>
   name.length <= 60 &&
   /\p{L}/u.test(name) &&
-  !/[:=]\s*[^\s:=]|[\t"|<>]|(?:\.\.|,)$/.test(name.replace(/ = [-\d.]+$/, '')) &&
+  !/[:=]\s*[^\s:=]|[\t"|<>]|(?:\.\.|,)$/.test(name.replace(/ = [-\d.]+$| \([^()]*\)$/, '')) &&
   !/^[\d.,;-]+\s|^(?:\S\s){2,}\S$|^(?:\S+\s+){8}\S/.test(name) &&
   (hasPairedBrackets(name) || hasPairedBrackets(name.replace(/^\[/, '')));
 
 const hasPairedBrackets = (text: string): boolean => count(text, /[([]/g) === count(text, /[)\]]/g);
+
+const hasPairedBraces = (text: string): boolean => count(text, /\{/g) === count(text, /\}/g);
 
 const count = (text: string, pattern: RegExp): number => text.match(pattern)?.length ?? 0;
 
@@ -318,8 +330,8 @@ const AS_PATTERN: Readonly<Record<string, string>> = {
 /** A colon that is not within a time of day, brackets, a path or an address. */
 const SURE_COLON = ':(?<!\\d:(?=\\d)|\\([^)]{0,80})(?![\\\\/])';
 
-/** The first colon of a line, if nothing stands beside the value. */
-const ONLY_PAIR = ':(?<=^[^:]*:)(?![\\\\/]|\\s*\\S.* {2}[A-Za-z]|.*[A-Za-z]: {2,}\\S)';
+/** The first colon of a line that is not within brackets, if nothing stands beside the value. */
+const ONLY_PAIR = ':(?<=^[^:(]*(?:\\([^)]*\\)[^:(]*)?:)(?![\\\\/]|\\s*\\S.* {2}[A-Za-z]|.*[A-Za-z]: {2,}\\S)';
 
 /** Two or more spaces after words that do not start with a digit: `14-Mar-2019   11:07` is no name and value. */
 const AFTER_WORD = ' (?<=\\S )(?<!^ *\\d\\S* ) +(?![ :=])';
@@ -402,7 +414,8 @@ function pairsInCells(delimiter: string | undefined): Candidate[] {
   const signs = [':', `/${SURE_COLON}\\s*/`, '='];
   const beforeName = [',', ';', '/', '|'].flatMap((sign) =>
     [':', '='].map((mark) => ({
-      delimiter: `/${AS_PATTERN[sign] ?? (sign === '/' ? '\\/' : sign)}\\s*(?=[A-Za-z][^${sign === '/' ? '\\/' : sign}${mark}]+${mark})/`,
+      // `mV/div` is a unit.
+      delimiter: `/${AS_PATTERN[sign] ?? (sign === '/' ? '(?:\\s\\/|\\/\\s)' : sign)}\\s*(?=[A-Za-z][^${sign === '/' ? '\\/' : sign}${mark}]+${mark})/`,
       separator: mark === ':' ? `/${SURE_COLON}\\s*/` : mark,
     })),
   );
@@ -455,6 +468,8 @@ function findSingleLines(
 ) {
   const cells = candidates.filter(({ signs }) => signs.length === 0);
   const isPlainText = delimiter === undefined || compileSplit(delimiter).text === undefined;
+  // Words beside words are pairs if other lines of the file are.
+  const arePaired = !isPlainText && lines.some((line) => pairsBeside(line));
   const found: { line: Line; finder: FinderMapping }[] = [];
   for (const line of lines) {
     const isRead = read.has(line);
@@ -468,7 +483,7 @@ function findSingleLines(
       })
       .sort((a, b) => a.cost - b.cost)[0];
     const isCrowded = chosen.some(({ readings }) => (readings.get(line)?.crowded ?? 0) > 0);
-    const beside = isPlainText ? undefined : pairsBeside(line);
+    const beside = isPlainText ? undefined : pairsBeside(line, arePaired);
     if (beside) found.push({ line, finder: { line: line.number, ...beside } });
     else if (best && (!isRead || isCrowded)) found.push({ line, finder: { line: line.number, ...best.finder } });
   }

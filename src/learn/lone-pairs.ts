@@ -34,8 +34,9 @@ export function findLonePairs(
   for (const line of read) {
     const [above, below] = [byNumber.get(line.number - 1), byNumber.get(line.number + 1)];
     const pairs = pairsOf(line);
-    const isLone = !isRead(above) && !isRead(below) && pairs.length > 0 && pairs.every((pair) => areWords(pair, line));
-    const areColumns = isLone && below !== undefined && areCells(below);
+    const isApart = !isRead(above) && !isRead(below);
+    const isLone = isApart && pairs.length > 0 && pairs.every((pair) => areWords(pair, line));
+    const areColumns = (isLone && below !== undefined && areCells(below)) || (isApart && areNames(pairs, line));
     for (const { name, text } of pairs) {
       if (areColumns) except.add(name);
       else others.add(name);
@@ -50,6 +51,13 @@ export function findLonePairs(
 
 /** Values of columns, or their units: nothing that is known to be a fact. */
 const areCells = (line: Line): boolean => !isBlank(line) && line.cells.filter((cell) => cell !== '').length > 1;
+
+/** Several words, without a sign after the first: the names of columns without rows. */
+function areNames(pairs: readonly NameAndText[], { text: all }: Line): boolean {
+  const name = pairs[0]?.name ?? '';
+  const isWord = (pair: NameAndText) => pair.name === name && kindOf(pair.text) === 'text' && !/\d/.test(pair.text);
+  return pairs.length > 2 && pairs.every(isWord) && !/^\s*[:=]/.test(all.slice(all.indexOf(name) + name.length));
+}
 
 /** Nothing but blanks or delimiters between them, and the value is no number, date or quantity. */
 function areWords({ name, text }: NameAndText, { text: all }: Line): boolean {

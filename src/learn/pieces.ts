@@ -9,15 +9,18 @@ export type FinderMapping = Exclude<NonNullable<ParseMapping['meta']>, readonly 
 
 const MAX_CELLS = 20;
 
-/** Name, value, name, value: `Batch;B-12;Operator;Ada`. Also after a word: `Constants;Time;4;Oxygen;21`. */
-export function pairsBeside({ cells }: Line): FinderMapping | undefined {
+/**
+ * Name, value, name, value: `Batch;B-12;Operator;Ada`. Also after a word: `Constants;Time;4;Oxygen;21`. `arePaired`: even
+ * if all values are words.
+ */
+export function pairsBeside({ cells }: Line, arePaired = false): FinderMapping | undefined {
   const end = cells.findLastIndex((cell) => cell !== '') + 1;
   const filled = cells.slice(0, end);
   if (end < 4 || end > MAX_CELLS || filled.includes('')) return undefined;
-  return alternatingPairs(filled) ?? quantitiesBeside(filled);
+  return alternatingPairs(filled, arePaired) ?? quantitiesBeside(filled);
 }
 
-function alternatingPairs(filled: readonly string[]): FinderMapping | undefined {
+function alternatingPairs(filled: readonly string[], arePaired: boolean): FinderMapping | undefined {
   const end = filled.length;
   const start = end % 2;
   const names = filled.filter((_, n) => n >= start && (n - start) % 2 === 0);
@@ -26,7 +29,9 @@ function alternatingPairs(filled: readonly string[]): FinderMapping | undefined 
   const hasDigit = (value: string) => /\d/.test(value);
   const areLong = names.every((name) => /\p{L}{3}/u.test(name));
   // Other words are a list of values. After a word, one of them would be a name without a value.
-  const areValues = values.every(hasDigit) || (areLong && values.some(hasDigit) && !values.every(isUnitLike));
+  const areValues =
+    values.every(hasDigit) ||
+    (areLong && (values.some(hasDigit) || (arePaired && start === 0)) && !values.every(isUnitLike));
   if (!areNames || !areValues || (start === 1 && values.length < 2)) return undefined;
   // A unit belongs to the value before it, so it is no name. A capital letter can be an element.
   const isName = (name: string, n: number) => n === 0 || !isUnit(name) || /^[A-Z]$/.test(name);

@@ -98,7 +98,8 @@ function describeByWords(line: Line, file: UnnamedFile): FinderMapping | undefin
   if (start === undefined || dateCandidates(line.text).length > 0) return undefined;
   const [first = ''] = line.cells;
   const [, ...places] = filledPlaces(line.cells);
-  if (/^[^\d]*[:=]$/.test(first) && places.length > 0 && places.length <= MAX_UNNAMED_CELLS) {
+  const isOnlyName = !line.cells.slice(1).some((cell) => /\p{L}\s*[:=]$/u.test(cell));
+  if (/^[^\d]*[:=]$/.test(first) && isOnlyName && places.length > 0 && places.length <= MAX_UNNAMED_CELLS) {
     const name = first.replace(/\s*[:=]$/, '');
     return { line: first, cells: Object.fromEntries(places.map((at) => [at === 2 ? name : `${name} ${at}`, at])) };
   }

@@ -323,3 +323,60 @@ test('several names, numbers and units in one line', async () => {
   );
   expect(shown.filter((fact) => /^(?:Depth = 4 min|in|cm|min)\b/.test(fact))).toEqual([]);
 });
+
+describe('a line with several names', () => {
+  const tabbed = (text: string) => text.replaceAll('|', '\t') + TABS;
+
+  test('is read as a whole if signs mark them', async () => {
+    const text =
+      'Flow :|1.0|ml/min\nColumn 1 :|Suprema A|Temperature :|30.0|C\nDetector 1 :|RI|Delay :|0.167|min\nSlope :|1.5|ml/g|univ. Slope :|0.5|ml/g\nVolume :|50|ul\n';
+    const facts = meta(await read(tabbed(text)));
+    expect(facts).toMatchObject({ 'Column 1': 'Suprema A', Temperature: 30, 'Detector 1': 'RI', Delay: 0.167 });
+    expect(facts).toMatchObject({ Slope: 1.5, 'univ. Slope': 0.5, Volume: 50 });
+    expect(Object.keys(facts).filter((name) => / \(?\d\)?$/.test(name))).toEqual(['Column 1', 'Detector 1']);
+  });
+
+  test('is read as a whole if other lines are such pairs', async () => {
+    const lines = 'Batch|K3\nTitle|TPA|Test Mode|Compression\nSpeed|1.00 mm/s\nTarget|Strain\n';
+    const facts = meta(await read(tabbed(`${lines}Date|28 February 2023|Time|10:33:05\n`)));
+    expect(facts).toMatchObject({ Title: 'TPA', 'Test Mode': 'Compression' });
+    expect(facts).not.toHaveProperty('Title (2)');
+  });
+
+  test('is no list of facts if it is the header of an empty table', async () => {
+    const text = 'Flow|1.0|ml/min\nMode|scan\nLoop|20|50\n\nArea|Name|from|to|Unit\n\nLamp|D2\n';
+    const facts = meta(await read(tabbed(text)));
+    expect(facts).toMatchObject({ Flow: 1, Mode: 'scan', Lamp: 'D2' });
+    expect(Object.keys(facts).filter((name) => name.startsWith('Area'))).toEqual([]);
+  });
+});
+
+describe('no name is separated from its value by a sign within', () => {
+  test.each([
+    [
+      'a unit',
+      '#Device: D2\n#Rate: 10 Hz\n#Channel 1: Range: 500 mV/div Offset: 0 V\n#Channel 2: Range: 100 mV/div Offset: 1 V\n',
+      /div/,
+    ],
+    [
+      'braces',
+      '# probe: neutron\n# angle: {min: 0.1, max: 1.5, unit: deg}\n# wave: {min: 3.0, max: 12.0, unit: nm}\n# mu: {mean: 0.2, unit: deg}\n# name: S1\n',
+      /max|unit/,
+    ],
+    [
+      'a time',
+      'Codepage=UTF-8\nDataFile=a.eeg\nFormat=BINARY\nChannels=4\n\nNumber of channels: 4\nRate [Hz]: 500\n\nImpedance [kOhm] at 14:55:07 :\nFp1:          4\nCz:           7\nPz:           3\n',
+      /at 14$/,
+    ],
+  ])('%s', async (_, text, cut) => {
+    const facts = meta(await read(text + TABLE));
+    expect(Object.keys(facts).length).toBeGreaterThan(2);
+    expect(Object.keys(facts).filter((name) => cut.test(name))).toEqual([]);
+  });
+
+  test('brackets', async () => {
+    const text =
+      'Created: by jrk\nName: rg37\nLat:  35.04 Long: -106.5 Elev: 1630.00 m\nHeight:  0.00 cm\nMeter: A10\nWaves:               M2    S2     K1\nTime Offset (D h:m:s): 0 0:0:0\nSets:    8\nDrops:  120\n';
+    expect(meta(await read(text + TABLE))).toMatchObject({ 'Time Offset (D h:m:s)': '0 0:0:0', Sets: 8 });
+  });
+});

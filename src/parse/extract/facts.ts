@@ -362,9 +362,16 @@ function separatedPairs(line: Line, split: Split, finder: Finder, format: LineFo
 
 /**
  * Every cell that is not empty is a value. A unit belongs to the number before it, a lone sign to the one after it. From
- * a word after a number on, or a number after a word, the cells are not values of the same name.
+ * a word after a number on, or a number after a word, the cells are not values of the same name. `Delay :` is another name.
  */
 function eachValue(name: string, cells: readonly string[], line: Line): Pair[] {
+  const starts = cells.flatMap((cell, n) => (LABEL.test(cell) ? [n] : []));
+  return [-1, ...starts].flatMap((at, n) =>
+    valuesOf(at < 0 ? name : (cells[at] ?? ''), cells.slice(at + 1, starts[n]), line),
+  );
+}
+
+function valuesOf(name: string, cells: readonly string[], line: Line): Pair[] {
   const pairs: Pair[] = [];
   for (const [n, cell] of cells.entries()) {
     const sign = n > 0 && SIGN.test(cells[n - 1] ?? '') ? cells[n - 1] : '';
@@ -382,6 +389,8 @@ function eachValue(name: string, cells: readonly string[], line: Line): Pair[] {
 }
 
 const SIGN = /^[-+]$/;
+/** A name before its value. */
+const LABEL = /^\p{L}[^:=]*[:=]$/u;
 /** Also dates and times. */
 const AS_NUMBER = /^[-+<>]?\s*[.,]?\d[\d\s.,:/-]*(?:e[-+]?\d+|%|[ap]m)?$/i;
 
