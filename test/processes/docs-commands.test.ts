@@ -88,5 +88,5 @@ describe('commands named anywhere', () => {
         expect(helps.get(name), `labfeed ${words} in ${page}`).toContain(option);
     }
     expect(helps.size).toBeGreaterThan(15);
-  });
+  }, 300_000);
 });

@@ -40,6 +40,11 @@ describe.skipIf(noPostgres)('any machine of a fleet answers for all', () => {
       async () => (await of('pc2'))?.folders[0]?.runs?.quarantined === 1,
       60_000,
     );
+    await until(
+      'pc1 knows that its run is filed',
+      async () => (await of('pc1'))?.folders[0]?.runs?.queued === 0,
+      60_000,
+    );
     expect(await of('pc1')).toMatchObject({
       ...{ isAway: false, role: 'watch' },
       folders: [

@@ -108,7 +108,7 @@ test('a key that may only read stops sending, holds nothing, and delivery contin
 });
 
 test.each([405, 403])(
-  'if every PATCH gets %i as a web page, 200 files leave at most four blank experiments and are filed later',
+  'if every PATCH gets %i as a web page, 200 files leave at most six blank experiments and are filed later',
   async (answer) => {
     const scene = await setUp();
     const daemon = await withOneFiled(scene);
@@ -120,7 +120,8 @@ test.each([405, 403])(
     await until('an outage shown', () => gateOf(scene)?.kind === 'down', 20_000);
     await until('all files taken', () => named(daemon, 'run queued').length === 201, 30_000);
     await new Promise((resolve) => setTimeout(resolve, 5000));
-    expect(scene.sandbox.experiments().length - 1).toBeLessThanOrEqual(4);
+    // Three failures in a row are enough. On a busy machine, two more were begun by then, and one is tried 15 s later.
+    expect(scene.sandbox.experiments().length - 1).toBeLessThanOrEqual(6);
     refused.lift();
     await until('201 runs filed', () => filed(daemon) === 201, 90_000);
     await daemon.stop();
