@@ -19,7 +19,7 @@ const lines = (sign, all) => all.map((row) => row.join(sign)).join('\n');
 const csv = `${lines(',', [header, ...rows])}\n`;
 const facts = `Instrument: NanoPlate\nOperator: R. Meier\nRun: 4711\nDate: 2026-03-14\nVolume: 2.5 µL\n\n${csv}`;
 const decimalComma = `${lines(';', [header, ...rows.map((row) => row.map((cell, n) => (n > 1 ? cell.replace('.', ',') : cell)))])}\n`;
-const tabs = `Instrument\tBalance\nSerial\t20815\n\n${lines('\t', [header, ...rows])}\n`;
+const tabs = `Instrument\tBalance\nSerial\t20815\nOperator\tR. Meier\n\n${lines('\t', [header, ...rows])}\n`;
 const fixed = `${lines(
   '',
   [header, ...rows].map((row) => row.map((cell) => cell.padEnd(14))),
