@@ -115,6 +115,9 @@ export function startLeading(deps: LeaderDeps) {
   async function startDelivery(): Promise<void> {
     const configured = holdKey(() => readKey(config.notebook.key, config.placeOf(['notebook', 'key'])), conceal);
     const { url } = config.notebook;
+    // Within the last second, the leader before may have sent as many requests as `rate` allows.
+    if (attempt === 0) await clock.sleep(1000, stopping.signal);
+    if (stopping.signal.aborted) return;
     attempt += 1;
     session ??= await withNotebook(outside, config, configured, (api) =>
       takeSessionKey(api, id, url, lease, log, { deleted, attempt }),
