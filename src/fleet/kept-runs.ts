@@ -26,7 +26,7 @@ function runColumn({ name, columns }: Table): string | undefined {
   return name === 'departures' || name === 'shapes' || !columns.includes('run') ? undefined : 'run';
 }
 
-/** Not for machines that stay. */
+/** Commands and page of a watcher do not read these. */
 const UNUSED: ReadonlySet<string> = new Set(['departures', 'inbox', 'alarms', 'notices', 'sources']);
 
 /** Never null: it is negated, too. */

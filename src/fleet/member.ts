@@ -185,7 +185,7 @@ const POLL_MS = 5000;
 const HEARTBEAT_MS = 10_000;
 const RETRY_MS = 2000;
 
-/** A list that was due for as long says nothing about the present. */
+/** If the list of machines is overdue by this much, it says nothing about the present. */
 const OLD_MS = 60_000;
 
 /** Hands over, and follows the states of its runs. Whatever fails is tried again: nothing is removed before it arrived. */

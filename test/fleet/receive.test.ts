@@ -307,7 +307,7 @@ describe.skipIf(noPostgres)('operations of members', () => {
     expect(step()).toBe('done');
   });
 
-  test('a growing file is done for its member once the leader has filed all lines, whoever handed them over', async () => {
+  test('a growing file is done for its member once the leader has filed all lines, also those of other members', async () => {
     const fleet = await newFleet();
     const [one, two] = [await fleet.member('pc1'), await fleet.member('pc2')];
     const { db, commit } = fleet.journal.store;

@@ -51,6 +51,6 @@ export function lineOfChange(before, after) {
   return before.slice(0, index).split(/\r\n|\r\0\n|\n|\r/).length;
 }
 
-/** Whether people are told that the line was not read. */
+/** Whether the line is reported as not read. */
 export const isReported = ({ record: { unread } }, line) =>
   unread.some(({ from, to }) => from === undefined || (from <= line && line <= to));

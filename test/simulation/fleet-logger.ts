@@ -42,7 +42,7 @@ export async function readLog({ lines }: Logger, growths: Growths, pc: Pc): Prom
   await growths.flush(GENERATION);
 }
 
-/** Something about the file that is told once, such as a new name. */
+/** Something about the file that is reported once, such as a new name. */
 export async function reportLog(logger: Logger, growths: Growths): Promise<void> {
   logger.reports += 1;
   await growths.report(GENERATION, `report ${logger.reports}`, false);

@@ -87,7 +87,7 @@ function openLink(namespace: string, cable: string, address: string): Link {
   const setPort = (state: keyof typeof STATES) => call('bridge', 'link', 'set', 'dev', cable, 'state', STATES[state]);
   return {
     cut(how) {
-      // The bridge stops to forward, but the cable still has a carrier: no end of a connection is told anything.
+      // The bridge stops forwarding, but the cable still has a carrier: neither end of a connection notices.
       if (how === 'drop') return void setPort('disabled');
       // First, so that the server receives the resets.
       attempt('ip', 'netns', 'exec', namespace, 'ss', '-K', 'dst', address);
