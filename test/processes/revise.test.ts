@@ -147,7 +147,11 @@ test.each(DIALECTS)(
   'a daemon that is killed between any two steps of b → c → b continues: one experiment, each comment once (%s)',
   async (dialect) => {
     const scene = await revising(dialect);
+    const waiting = 'id IN (SELECT run FROM attachments WHERE upload IS NULL)';
+    // A daemon that stops during an upload leaves an unknown outcome, which takes minutes to settle.
+    const attached = () => until('the newest version is attached', () => countRuns(scene, waiting) === 0, 60_000);
     const first = await withVersions(scene, 'b');
+    if (dialect === 'elabftw') await attached();
     expect(await first.stop()).toBe(0);
     for (const to of ['c', 'b'] as const) {
       write(scene, to);
@@ -159,19 +163,17 @@ test.each(DIALECTS)(
       const daemon = startDaemon(scene.site.config);
       await daemon.logged('ready');
       await becomes(scene, to);
+      if (dialect === 'elabftw') await attached();
       expect(await daemon.stop()).toBe(0);
     }
     if (dialect === 'v2') return;
-    const again = startDaemon(scene.site.config);
-    await again.logged('ready');
-    const open = 'id IN (SELECT run FROM attachments WHERE upload IS NULL)';
-    await until('the newest version is attached', () => countRuns(scene, open) === 0, 60_000);
-    // Whether c was attached depends on how soon its daemon was stopped.
-    const current = scene.sandbox.control
-      .experiments()
-      .flatMap(({ uploads }) => uploads.filter(({ state }) => state === 1));
-    expect(current.map(({ hash }) => hash)).toEqual([createHash('sha256').update(VERSIONS.b.content).digest('hex')]);
-    expect(await again.stop()).toBe(0);
+    const uploads = scene.sandbox.control.experiments().flatMap((one) => one.uploads);
+    const hashOf = (version: Version): string => createHash('sha256').update(VERSIONS[version].content).digest('hex');
+    expect(uploads.map(({ state, hash }) => ({ state, hash }))).toEqual([
+      { state: 2, hash: hashOf('b') },
+      { state: 2, hash: hashOf('c') },
+      { state: 1, hash: hashOf('b') },
+    ]);
   },
   240_000,
 );
