@@ -43,7 +43,7 @@ async function runSteps(client: pg.ClientBase): Promise<void> {
     INSERT INTO labfeed.version (version) VALUES (0) ON CONFLICT DO NOTHING`);
   const found = await client.query<{ version: number }>('SELECT version FROM labfeed.version FOR UPDATE');
   const version = found.rows[0]?.version ?? 0;
-  if (version > FLEET_STEPS.length) throw tooNew('schema', version, FLEET_STEPS.length);
+  if (version > FLEET_STEPS.length) throw tooNew('a schema', version, FLEET_STEPS.length);
   for (const step of FLEET_STEPS.slice(version)) await client.query(step);
   if (version === 0) await client.query('INSERT INTO labfeed.fleet (id) VALUES ($1)', [randomBytes(4).toString('hex')]);
   await client.query('UPDATE labfeed.version SET version = $1', [FLEET_STEPS.length]);
@@ -51,7 +51,7 @@ async function runSteps(client: pg.ClientBase): Promise<void> {
 
 const tooNew = (what: string, version: number, known: number): LabfeedError =>
   new LabfeedError(
-    `the ${what} of the fleet's database have version ${version}, written by a newer labfeed; this one supports versions up to ${known}`,
+    `the fleet's database has ${what} of version ${version}, written by a newer labfeed; this one supports versions up to ${known}`,
     { hint: 'update labfeed on this machine; nothing was changed' },
   );
 
