@@ -278,6 +278,7 @@ const join = (one: Measured, other: Measured): Measured => ({
   firstRow: one.firstRow,
   undated: one.undated,
   doubts: [...one.doubts, ...other.doubts],
+  objections: [...(one.objections ?? []), ...(other.objections ?? [])],
   ambiguity: one.ambiguity ?? other.ambiguity,
 });
 

@@ -15,6 +15,7 @@ import { type FoundTable, findLayout, fitsBody, type Layout, MAX_TABLES } from '
 import { findAnyDate, findLineDate, findSplitDate, type OtherDate } from './line-dates.js';
 import type { LongRow } from './long-rows.js';
 import { findNumberFormat, type MarksMapping, numberDoubts, numberError } from './number-format.js';
+import { leaveOutWrong } from './objections.js';
 import { byWords, findUnnamed } from './unnamed.js';
 
 /** How a file can be read, as a mapping. */
@@ -29,6 +30,8 @@ export interface Measured {
   readonly undated?: OtherDate | undefined;
   /** Those questions. */
   readonly doubts: readonly string[];
+  /** Those among them that concern what is read, and so every entry. */
+  readonly objections?: readonly string[] | undefined;
   /** Why the file must not be read unless a person writes the mapping. */
   readonly ambiguity: FileError | undefined;
 }
@@ -106,11 +109,18 @@ export async function measureLines(source: LineSource, file: MeasureContext): Pr
     });
   }
   const numbers = findNumberFormat(lines, found);
-  const { record, failure, refusal, ...description } = await describeReadable(found, source, numbers.likely, file);
+  const { failure, refusal, ...description } = await describeReadable(found, source, numbers.likely, file);
   const { isList, isProse } = description;
-  const missing = findNoValues(lines, found);
-  const mapping = missing.length > 0 ? { ...description.mapping, missing } : description.mapping;
   const outside = outsideTables(found, lines);
+  const net = await leaveOutWrong(description.mapping, description.record, {
+    ...file,
+    lines: outside.filter((line) => !isBlank(line)),
+    delimiter: source.delimiter,
+    read: (mapping) => file.read({ ...mapping, ...numbers.likely }),
+  });
+  const { record } = net;
+  const missing = findNoValues(lines, found);
+  const mapping = missing.length > 0 ? { ...net.mapping, missing } : net.mapping;
   const texts = outside
     .slice(0, MAX_TEXTS)
     .filter(({ text }) => YEAR.test(text))
@@ -127,14 +137,16 @@ export async function measureLines(source: LineSource, file: MeasureContext): Pr
     (headless && headlessError(headless, file.refuse)) ??
     interruptedError(found, lines, file.refuse) ??
     (isProse ? (refusal ?? proseError(file.refuse)) : undefined) ??
-    (isList && !numbers.ambiguous ? twoColumnsError(outside, found, file.refuse) : undefined);
+    (isList && !numbers.ambiguous ? twoColumnsError(outside, found, source.delimiter, file.refuse) : undefined);
   return {
     mapping: dates.settle({ ...mapping, ...numbers.sure }),
     likely: () => dates.settle({ ...mapping, ...numbers.likely }),
     firstRow: dates.firstRow,
     undated: dates.undated,
+    objections: net.doubts,
     doubts: [
       ...dates.doubts,
+      ...net.doubts,
       ...(numbers.ambiguous ? numberDoubts(numbers.ambiguous) : []),
       ...(isCut
         ? [`learn looks for at most ${MAX_TABLES} tables. If the file has more, they are not in this mapping`]
@@ -148,6 +160,7 @@ export async function measureLines(source: LineSource, file: MeasureContext): Pr
     ],
     ambiguity:
       problem ??
+      net.refusal ??
       (numbers.ambiguous && numberError(numbers.ambiguous, (marks) => asLine({ ...mapping, ...marks }), file.refuse)),
   };
 }
@@ -384,7 +397,12 @@ const proseError = (refuse: Refuse): FileError =>
   });
 
 /** `a,b` above `x,1` can be a table or facts. As facts, its header would become one. */
-function twoColumnsError(lines: readonly Line[], found: readonly FoundTable[], refuse: Refuse): FileError | undefined {
+function twoColumnsError(
+  lines: readonly Line[],
+  found: readonly FoundTable[],
+  delimiter = ',',
+  refuse: Refuse,
+): FileError | undefined {
   const isPair = (line: Line, second: 'text' | 'number') => kindsOf(line).join() === `text,${second}`;
   // Directly above a table, there are facts.
   const isAbove = (line: Line | undefined) => found.some(({ from }) => line !== undefined && lines[from - 1] === line);
@@ -393,7 +411,7 @@ function twoColumnsError(lines: readonly Line[], found: readonly FoundTable[], r
     if (!rows.every((row) => isPair(row, 'number'))) continue;
     return refuse('these lines could be a table of two columns or a list of facts', {
       line: header,
-      hint: 'write `parse: { table: {} }` or `parse: { meta: { separator: "," } }`',
+      hint: `write \`parse: { table: {} }\` or \`parse: { meta: { separator: ${JSON.stringify(delimiter)} } }\``,
     });
   }
   return undefined;

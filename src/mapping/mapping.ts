@@ -168,10 +168,11 @@ export async function parseRun(
   const options = NO_MAPPING;
   const main = mainFile(source, options);
   const file = openFile(main, options, signal);
-  const { mapping, firstRow, undated, ambiguity, read } = await measureFile(file, complete);
+  const { mapping, firstRow, undated, objections, ambiguity, read } = await measureFile(file, complete);
   if (ambiguity) throw ambiguity;
   try {
-    const record = withEncoding(withoutDate(withFirstDate(await read(mapping), firstRow), undated), file);
+    const dated = withoutDate(withFirstDate(await read(mapping), firstRow), undated);
+    const record = withEncoding(withObjections(dated, objections), file);
     return allUnread(withOtherFiles(record, source, [main]));
   } catch (error) {
     throw error instanceof FileError ? withMapping(error, mapping) : error;
@@ -194,6 +195,10 @@ function withoutDate(record: FileRecord, undated: Measured['undated']): FileReco
   const assumed = [...(record.assumed ?? []), `${noRunDate(undated)}, so the date is the day the file was modified`];
   return { ...record, isUndated: true, assumed };
 }
+
+/** Without a mapping, nobody has seen the doubts of `learn`. */
+const withObjections = (record: FileRecord, objections: Measured['objections'] = []): FileRecord =>
+  objections.length === 0 ? record : { ...record, assumed: [...(record.assumed ?? []), ...objections] };
 
 /** Without a mapping, nobody chose to leave anything out. */
 const allUnread = (record: FileRecord): FileRecord => ({

@@ -206,13 +206,14 @@ describe('measuring rejects', () => {
   });
 
   test.each([
-    ['at the top', 'a,b\nx,1\ny,2\n'],
-    ['below facts', 'Name,S1\nOperator,Bob\n\na,b\nx,1\ny,2\n'],
-    ['above another table', 'a,b\nx,1\ny,2\n\nc,d,e\nq,3,4\nr,5,6\ns,7,8\n'],
-  ])('what can be a table of two columns or a list of facts, %s', async (_, text) => {
+    ['at the top', 'a,b\nx,1\ny,2\n', ','],
+    ['below facts', 'Name,S1\nOperator,Bob\n\na,b\nx,1\ny,2\n', ','],
+    ['above another table', 'a,b\nx,1\ny,2\n\nc,d,e\nq,3,4\nr,5,6\ns,7,8\n', ','],
+    ['with tabs', 'a\tb\nx\t1\ny\t2\n', 'tab'],
+  ])('what can be a table of two columns or a list of facts, %s', async (_, text, separator) => {
     const error = await refusal(text);
     expect(error.message).toMatch(/two columns or a list of facts/);
-    expect(error.hint).toContain('`');
+    expect(error.hint).toContain(`separator: "${separator}"`);
   });
 
   test('facts with an ambiguous small table', async () => {

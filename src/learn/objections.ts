@@ -1,0 +1,415 @@
+import type { ParseMapping } from '../config/vocabulary.js';
+import type { FileError } from '../errors.js';
+import type { FileRecord, Table, Value } from '../model.js';
+import { compileSplit } from '../parse/cells.js';
+import type { Line, Refuse } from '../parse/lines.js';
+import { bareUnit, isUnit } from '../parse/values/unit.js';
+import { isNoValue, kindOf } from './kinds.js';
+import { type FinderMapping, isRunningText } from './pieces.js';
+
+/** Compares what was read with the text of the file, however it was read, because a wrong value is worse than none. */
+
+interface Net {
+  /** Without the facts that are wrong. */
+  readonly mapping: ParseMapping;
+  readonly record: FileRecord;
+  /** For people: what was left out and what may be wrong. */
+  readonly doubts: readonly string[];
+  /** If so much is wrong that the file was not understood. */
+  readonly refusal: FileError | undefined;
+}
+
+interface NetContext {
+  /** Outside tables. */
+  readonly lines: readonly Line[];
+  readonly delimiter: string | undefined;
+  readonly refuse: Refuse;
+  read(mapping: ParseMapping): Promise<FileRecord>;
+}
+
+/** More names would make the mapping unreadable. Where so many are wrong, no fact of their lines is read. */
+const MAX_EXCEPT = 100;
+/** Fewer wrong facts can be one odd line. */
+const MIN_WRONG = 10;
+
+/** Leaves out what is wrong, and says so. */
+export async function leaveOutWrong(mapping: ParseMapping, record: FileRecord, context: NetContext): Promise<Net> {
+  const objections = findObjections(record, context.lines, context.delimiter);
+  const isTableWrong = ({ table, isWrong }: Objection) => table !== undefined && isWrong === true;
+  const wrong = objections.flatMap(({ fact, isWrong }) => (fact !== undefined && isWrong ? [fact] : []));
+  const all = new Set([...record.meta.keys()].filter((name) => !wrong.includes(name)).map(withoutNumber));
+  // A name cannot be left out in one place and kept in another.
+  const names = new Set(wrong.map(withoutNumber).filter((name) => !all.has(name)));
+  const left = names.size === 0 ? mapping : withoutFacts(mapping, names);
+  const read = left === mapping ? record : await context.read(left);
+  const isKept = ({ fact = '' }: Objection) => read.meta.get(fact)?.text === record.meta.get(fact)?.text;
+  const many = wrong.length >= MIN_WRONG && wrong.length * 2 > record.meta.size;
+  const unlike = objections.find(isTableWrong);
+  return {
+    mapping: left,
+    record: read,
+    doubts: describe(objections, record, isKept),
+    refusal: unlike
+      ? context.refuse(describeTable(unlike), { hint: 'describe it, for example `parse: { table: { header: "…" } }`' })
+      : many
+        ? context.refuse(`${wrong.length} of ${record.meta.size} facts in the file were not understood`, {
+            hint: 'describe them, for example `parse: { meta: { separator: ":" } }`',
+          })
+        : undefined,
+  };
+}
+
+function withoutFacts(mapping: ParseMapping, names: ReadonlySet<string>): ParseMapping {
+  const { meta = [], ...rest } = mapping;
+  const finders = [meta].flat().flatMap((finder): FinderMapping[] => {
+    if (finder.match !== undefined) {
+      const groups = [...finder.match.matchAll(/\(\?<(\w+)>/g)].map(([, name = '']) => name);
+      return groups.length > 0 && groups.every((name) => names.has(name)) ? [] : [finder];
+    }
+    if (finder.cells !== undefined) {
+      const cells = Object.entries(finder.cells).filter(([name]) => !names.has(name));
+      return cells.length === 0 ? [] : [{ ...finder, cells: Object.fromEntries(cells) }];
+    }
+    return names.size > MAX_EXCEPT ? [] : [{ ...finder, except: [...[finder.except ?? []].flat(), ...names] }];
+  });
+  const [only, ...others] = finders;
+  return { ...rest, ...(only && { meta: others.length === 0 ? only : finders }) };
+}
+
+/** More would hide the other doubts. */
+const MAX_LISTED = 8;
+const MAX_SHOWN = 40;
+
+/** Facts with the same reason are one doubt. */
+function describe(
+  objections: readonly Objection[],
+  { meta }: Read,
+  isKept: (objection: Objection) => boolean,
+): readonly string[] {
+  const groups = new Map<string, string[]>();
+  const doubts: string[] = [];
+  for (const objection of objections) {
+    const { fact, reason } = objection;
+    if (fact === undefined) doubts.push(describeTable(objection));
+    else {
+      const group = `${isKept(objection) ? 'facts that may be wrong' : 'left out'}, because ${reason}`;
+      const text = (meta.get(fact)?.text ?? '').trim();
+      const shown = `${JSON.stringify(fact)} (${JSON.stringify(text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN)}…` : text)})`;
+      groups.set(group, [...(groups.get(group) ?? []), shown]);
+    }
+  }
+  for (const [group, facts] of groups) {
+    const more = facts.length > MAX_LISTED ? ` and ${facts.length - MAX_LISTED} more` : '';
+    doubts.push(`${group}: ${facts.slice(0, MAX_LISTED).join(', ')}${more}`);
+  }
+  return doubts;
+}
+
+const describeTable = ({ table = '', column, reason }: Objection): string =>
+  column === undefined
+    ? `the table ${JSON.stringify(table)} may be wrong: ${reason}`
+    : `the column ${JSON.stringify(column)} of ${JSON.stringify(table)} may be wrong: ${reason}`;
+
+interface Objection {
+  readonly reason: string;
+  /** The fact, or the table and its column if only that is doubtful. */
+  readonly fact?: string;
+  readonly table?: string;
+  readonly column?: string;
+  /** Wrong without doubt. Such a fact is left out, such a table is not filed before a person has seen it. */
+  readonly isWrong?: boolean;
+}
+
+type Read = Pick<FileRecord, 'meta' | 'tables'>;
+
+/** `lines`: those outside tables. */
+function findObjections(record: Read, lines: readonly Line[], delimiter: string | undefined): Objection[] {
+  return [...objectToFacts(record, lines, delimiter), ...record.tables.flatMap((table) => objectToTable(table, lines))];
+}
+
+/** A fact, and the parts of its line around it if they are found. */
+interface Fact {
+  readonly name: string;
+  readonly text: string;
+  /** Neither a number nor a date. */
+  readonly isText: boolean;
+  readonly before: string;
+  readonly between: string;
+  readonly after: string;
+  readonly line: Line | undefined;
+}
+
+interface Context {
+  /** Of facts and columns. */
+  readonly factNames: ReadonlySet<string>;
+  readonly columnNames: ReadonlySet<string>;
+  /** What separates cells. */
+  readonly sign: string | undefined;
+}
+
+type Check = readonly [reason: string, fits: (fact: Fact, context: Context) => boolean];
+
+/** Why a fact is none. Among 5,000 facts of real files that are right, two fit any of these. */
+const WRONG: readonly Check[] = [
+  ['the name is a number or a date', ({ name }) => isNoName(name)],
+  ['the value is another name', isAnotherName],
+  ['the value is only a unit', ({ name, text, isText }) => isText && isOnlyUnit(name, text)],
+  ['the value repeats the name', ({ name, text, isText }) => isText && isRepeated(name, text)],
+  ['a bracket is open, so the line was cut', ({ name, text }) => hasOpenBracket(name, text)],
+  ['the name contains a value', ({ name }) => VALUE_IN_NAME.test(name)],
+  ['a number, a time or a word was cut', isCut],
+];
+
+const DOUBTFUL: readonly Check[] = [
+  ['the value is several cells of the line', isJoined],
+  ['the value contains other names with values', ({ text, isText }) => isText && hasPairs(text)],
+];
+
+const LABEL = /^\p{L}[^:=]*[:=]$/u;
+const PATH = /^(?:[A-Za-z]:[\\/]|\\\\|https?:)/;
+/** Their values can be names. */
+const SAYS_NAME =
+  /ax[ie]s|label|column|dimension|type|mode|name|channel|field|param|header|quantity|signal|property|variable|measur|plot|sort|unit|source|method|group/i;
+const VALUE_IN_NAME = /\S\s{3,}(?![[(]|-\p{L})\S|\S\s+[=:]\s+\S/u;
+const PAIR = /(?:^|[\s,;{|])\p{L}[\p{L}\p{N} _.]{0,30}[:=]\s*(?![\\/])\S/gu;
+
+const folded = (text: string): string =>
+  text
+    .normalize('NFKC')
+    .trim()
+    .toLowerCase()
+    .replace(/\s*[:=]$/, '');
+
+const withoutNumber = (name: string): string => name.replace(/ \(\d+\)$/, '');
+
+const isNoName = (name: string): boolean => !/\p{L}|^[<>#≤≥]/u.test(name) || /^(?:number|date)$/.test(kindOf(name));
+
+/** A label, the name of another fact, or one of the names of columns in a row of them. */
+function isAnotherName({ name, text, isText }: Fact, { factNames, columnNames }: Context): boolean {
+  if (LABEL.test(text) && !PATH.test(text)) return true;
+  const [own, other] = [folded(name), folded(text)];
+  if (!isText || own === other) return false;
+  return (factNames.has(other) && !SAYS_NAME.test(name)) || (columnNames.has(own) && columnNames.has(other));
+}
+
+/** Short symbols are also abbreviations of persons, gases and places. */
+function isOnlyUnit(name: string, text: string): boolean {
+  const unit = bareUnit(text) ?? '';
+  if (SAYS_NAME.test(name) || UNITS_NAME.test(name) || !isUnit(unit)) return false;
+  return unit === text ? /[°µμ/%Ω]|^\p{L}{3,}$/u.test(text) : !/^\W*\d/.test(text);
+}
+
+const UNITS_NAME = /einheit|unidad|eenhe|единиц|単位|单位/i;
+
+function isRepeated(name: string, text: string): boolean {
+  const words = wordsIn(name);
+  return words !== '' && words === wordsIn(text.replace(/\[[^\]]*\]|\([^)]*\)/g, ''));
+}
+
+const wordsIn = (text: string): string => (text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []).join(' ');
+
+const MAX_TEXT = 2000;
+
+function hasOpenBracket(name: string, text: string): boolean {
+  if (text.length > MAX_TEXT || !/[()[\]{}]/.test(name + text)) return false;
+  return !isPaired(name) || (!isPaired(text) && !isPaired(name + text));
+}
+
+const isPaired = (text: string): boolean =>
+  ['()', '[]', '{}'].every(([open = '', close = '']) => text.split(open).length === text.split(close).length);
+
+function isCut({ name, text, before, between, after, line }: Fact, { sign }: Pick<Context, 'sign'>): boolean {
+  if (!line) return false;
+  const isNumber = /\d$/.test(text) && /^[.,:/-]\d/.test(after) && after[0] !== sign;
+  const isTime = /^[:/-]$/.test(between) && /\d$/.test(name) && /^\d/.test(text);
+  const isUnitCut = /\p{L}$/u.test(text) && /^\/\p{L}/u.test(after) && sign !== '/';
+  const isWord = (one: string, other: string) => /[\p{L}\p{N}]$/u.test(one) && /^[\p{L}\p{N}]/u.test(other);
+  return isNumber || isTime || isUnitCut || isWord(before, name) || isWord(text, after);
+}
+
+/** Not a list of numbers: those are one value. */
+function isJoined({ text, isText, line }: Fact, { sign }: Context): boolean {
+  if (!isText) return false;
+  if (text.includes('\t')) return true;
+  if (sign === undefined || sign.trim() === '' || !text.includes(sign) || !line || line.cells.includes(text))
+    return false;
+  return !isRunningText(line) && !text.includes(`${sign} `) && text.split(sign).length < MAX_JOINED;
+}
+
+const MAX_JOINED = 10;
+
+const hasPairs = (text: string): boolean => !PATH.test(text) && (text.match(PAIR)?.length ?? 0) > 1;
+
+function objectToFacts({ meta, tables }: Read, lines: readonly Line[], delimiter: string | undefined): Objection[] {
+  const columns = tables.flatMap((table) => table.columns.filter(({ invented }) => !invented));
+  const context: Context = {
+    factNames: new Set([...meta.keys()].map((name) => folded(withoutNumber(name)))),
+    columnNames: new Set(columns.map(({ name }) => folded(withoutNumber(name)))),
+    sign: delimiter === undefined ? undefined : compileSplit(delimiter).text,
+  };
+  const objections: Objection[] = [];
+  const facts = locate(meta, lines, context);
+  const rows = rowsOfWords(facts);
+  const isSwapped = areSwapped([...facts.values()]);
+  for (const [name, fact] of facts) {
+    if (fact.text === '' || name === 'date' || meta.get(name)?.value === null) continue;
+    const [wrong] = WRONG.find(([, fits]) => fits(fact, context)) ?? [];
+    if (wrong !== undefined) objections.push({ fact: name, reason: wrong, isWrong: true });
+    else if (isSwapped && isWords(fact)) objections.push({ fact: name, reason: SWAPPED, isWrong: true });
+    else if (fact.line && rows.has(fact.line))
+      objections.push({ fact: name, reason: 'the line may be a row of a table' });
+    else {
+      const [doubt] = DOUBTFUL.find(([, fits]) => fits(fact, context)) ?? [];
+      if (doubt !== undefined) objections.push({ fact: name, reason: doubt });
+    }
+  }
+  return objections;
+}
+
+const SWAPPED = 'values seem to stand before their names';
+const MIN_SWAPPED = 3;
+
+const isWords = ({ text, isText }: Fact): boolean => isText && !/\d/.test(text);
+
+/** `3677,88  Mean`, several times: other names of the file are values, too. */
+const areSwapped = (facts: readonly Fact[]): boolean =>
+  facts.filter((fact) => isWords(fact) && kindOf(fact.name) === 'number').length >= MIN_SWAPPED;
+
+/** Facts are mostly in the order of their lines, so the search for each starts at the line of the one before. */
+function locate(meta: Read['meta'], lines: readonly Line[], context: Context): Map<string, Fact> {
+  let start = 0;
+  const facts = new Map<string, Fact>();
+  for (const [written, { value, text: raw }] of meta) {
+    const [name, text] = [withoutNumber(written), raw.trim()];
+    const isText = typeof value === 'string' && kindOf(text) === 'text';
+    let found: Fact = { name, text, isText, before: '', between: '', after: '', line: undefined };
+    for (let n = 0; n < lines.length; n++) {
+      const at = (start + n) % lines.length;
+      const { text: all = '' } = lines[at] ?? {};
+      const from = all.indexOf(name);
+      const to = from < 0 ? -1 : all.indexOf(text, from + name.length);
+      if (to < 0) continue;
+      const parts = { before: all.slice(0, from), between: all.slice(from + name.length, to) };
+      const fact = { ...found, ...parts, after: all.slice(to + text.length), line: lines[at] };
+      const isPart = isCut(fact, context);
+      // The same letters can be a part of other words elsewhere.
+      if (isPart && found.line) continue;
+      found = fact;
+      if (isPart) continue;
+      start = at;
+      break;
+    }
+    facts.set(written, found);
+  }
+  return facts;
+}
+
+/** Fewer words can be several values of one name. */
+const MIN_WORDS = 3;
+
+/** A name with several different words, which are names of columns, and the lines with several values directly below it. */
+function rowsOfWords(facts: ReadonlyMap<string, Fact>): ReadonlySet<Line> {
+  const byLine = new Map<Line, Fact[]>();
+  for (const fact of facts.values()) {
+    const known = fact.line && byLine.get(fact.line);
+    if (known) known.push(fact);
+    else if (fact.line) byLine.set(fact.line, [fact]);
+  }
+  const rows = new Set<Line>();
+  let last = 0;
+  for (const [line, own] of [...byLine].sort(([a], [b]) => a.number - b.number)) {
+    const isOneName = own.every(({ name }) => name === own[0]?.name);
+    const isRow = last > 0 && last === line.number - 1 && (own.length > 1 || line.cells[1] === '');
+    if (!isOneName || !(isRow || areNames(own))) continue;
+    rows.add(line);
+    last = line.number;
+  }
+  return rows;
+}
+
+function areNames(own: readonly Fact[]): boolean {
+  const isName = ({ name, text, isText }: Fact) => isText && !SAYS_NAME.test(name) && !/\d/.test(text) && !isUnit(text);
+  return own.length >= MIN_WORDS && new Set(own.map(({ text }) => text)).size === own.length && own.every(isName);
+}
+
+/** More rows would not show more. */
+const MAX_ROWS = 100;
+
+function objectToTable({ name: table, columns, rows: all }: Table, lines: readonly Line[]): Objection[] {
+  const rows = all.slice(0, MAX_ROWS);
+  const objections: Objection[] = [];
+  const named = columns.filter(({ invented }) => !invented);
+  const value = named.find(({ name }) => VALUE_AS_NAME.test(name) || kindOf(name) === 'date');
+  if (value) objections.push({ table, reason: `${JSON.stringify(value.name)} is no name of a column`, isWrong: true });
+  if (isTextList(columns.length, rows)) objections.push({ table, reason: 'it may be a list of facts' });
+  const odd = oddRow(columns.length, rows, named.length === 0);
+  if (odd !== undefined)
+    objections.push({ table, reason: `the row with ${JSON.stringify(odd)} is unlike the others`, isWrong: true });
+  for (const [n, { name, unit }] of columns.entries()) {
+    const reason = objectToColumn(
+      name,
+      unit,
+      rows.flatMap((row) => (isFilled(row[n]) ? [row[n]] : [])),
+    );
+    if (reason !== undefined) objections.push({ table, column: name, reason });
+  }
+  const [first, ...others] = named.map(({ name }) => name);
+  if (first !== undefined && isNameOfLine(first, others, lines))
+    objections.push({ table, column: first, reason: 'the name is that of its line' });
+  return objections;
+}
+
+function objectToColumn(name: string, unit: string | undefined, cells: readonly Value[]): string | undefined {
+  const texts = cells.filter(({ value }) => typeof value !== 'number').map(({ text }) => text.trim());
+  const several = texts.filter((text) => SEVERAL.test(text) && kindOf(text) === 'text').length;
+  if (several * 2 > cells.length) return 'its cells contain several values';
+  if (unit === undefined) return undefined;
+  const hasWords = texts.length > 0 && texts.length === cells.length && !texts.some((text) => /\d/.test(text));
+  if (hasWords) return `its unit is ${JSON.stringify(unit)}, but it has no numbers`;
+  const isRatio = /\b(?:RSD|CV)\b/.test(name) && !unit.includes('%');
+  return isRatio ? `a ratio does not have the unit ${JSON.stringify(unit)}` : undefined;
+}
+
+const isFilled = (cell: Value | undefined): cell is Value =>
+  cell !== undefined && cell.text !== '' && !isNoValue(cell.text);
+
+/** A time, a path, a number or a text after a sign. */
+const VALUE_AS_NAME = /^=\s*[\d"-]|^[A-Za-z]:\\|\d{1,2}:\d\d:\d\d|^\d{4}-\d\d-\d\d/;
+/** Numbers or times, separated by blanks. */
+const SEVERAL = /^[-+]?\d[\d.,:/-]*(?:\s+[-+]?\d[\d.,:/-]*)+$/;
+
+/** Two columns of words without a repetition. A log has times. */
+function isTextList(width: number, rows: readonly (readonly Value[])[]): boolean {
+  if (width !== 2 || rows.length === 0) return false;
+  const isWord = ({ value, text }: Value) => typeof value !== 'number' && !/\d:\d\d/.test(text);
+  const firsts = new Set(rows.map(([first]) => first?.text ?? ''));
+  return rows.every((row) => row.every(isWord)) && firsts.size === rows.length && !firsts.has('');
+}
+
+/** The first or last row has words in columns where all others have numbers: in most of them, if the columns have names. */
+function oddRow(width: number, rows: readonly (readonly Value[])[], isNameless: boolean): string | undefined {
+  // Rows that are quantities have names, each of its own, and differ in kind.
+  const names = rows.flatMap(([first]) => (typeof first?.value === 'string' ? [first.text] : []));
+  if (rows.length < 3 || new Set(names).size === rows.length) return undefined;
+  for (const own of [rows[0], rows.at(-1)]) {
+    const words: string[] = [];
+    let numeric = 0;
+    for (let n = 0; n < width; n++) {
+      const cell = own?.[n];
+      const others = rows.filter((row) => row !== own && isFilled(row[n]));
+      if (others.length < 2 || !others.every((row) => typeof row[n]?.value === 'number')) continue;
+      numeric++;
+      if (isFilled(cell) && typeof cell.value !== 'number' && kindOf(cell.text) === 'text') words.push(cell.text);
+    }
+    if (words.length > 1 && (isNameless || words.length * 2 > numeric)) return words[0];
+  }
+  return undefined;
+}
+
+/** In the file, a sign follows it and no other name: `ChannelTitle=  Pressure  ECG`. */
+function isNameOfLine(first: string, others: readonly string[], lines: readonly Line[]): boolean {
+  const hasSign = (text: string, name: string) => /^\s*[:=]/.test(text.slice(text.indexOf(name) + name.length));
+  const header = lines.find(({ text }) => text.includes(first) && others.every((name) => text.includes(name)));
+  if (header === undefined || others.length === 0 || !hasSign(header.text, first)) return false;
+  return !others.some((name) => hasSign(header.text, name));
+}

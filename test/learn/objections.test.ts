@@ -1,0 +1,157 @@
+import { describe, expect, test } from 'vitest';
+import type { ParseMapping } from '../../src/config/vocabulary.js';
+import { leaveOutWrong } from '../../src/learn/objections.js';
+import type { Column, FileRecord, Table, Value } from '../../src/model.js';
+import { createRefuse } from '../../src/parse/lines.js';
+import { measured, read } from '../support/reading.js';
+
+const asValue = (text: string): Value => ({ value: /^-?\d+(?:\.\d+)?$/.test(text) ? Number(text) : text, text });
+
+const tableOf = (columns: readonly Column[], ...rows: string[][]): Table => ({
+  name: 'readings',
+  columns,
+  rows: rows.map((row) => row.map(asValue)),
+  count: rows.length,
+});
+
+/** What becomes of facts and tables that were read from a text. */
+async function check(text: string, facts: Record<string, string>, tables: readonly Table[] = [], delimiter?: string) {
+  const record = (left: ParseMapping): FileRecord => {
+    const except = [left.meta ?? []].flat().flatMap((finder) => finder.except ?? []);
+    const kept = Object.entries(facts).filter(([name]) => !except.includes(name.replace(/ \(\d+\)$/, '')));
+    return { meta: new Map(kept.map(([name, value]) => [name, asValue(value)])), tables, unread: [] };
+  };
+  const mapping: ParseMapping = { meta: { separator: ':' } };
+  const lines = text.split('\n').map((line, n) => ({ number: n + 1, text: line, cells: line.split(/[,\t]/) }));
+  const refuse = createRefuse('run.txt');
+  const net = await leaveOutWrong(mapping, record(mapping), {
+    ...{ lines, delimiter, refuse },
+    read: async (left) => record(left),
+  });
+  return { kept: [...net.record.meta.keys()], doubts: net.doubts, refusal: net.refusal?.message };
+}
+
+describe('a fact that the text does not support is left out', () => {
+  test.each([
+    ['a number as name', '0.026: -0.5', { '0.026': '-0.5' }, 'the name is a number or a date'],
+    ['a time as name', '14:09:24  Progressive', { '14:09:24': 'Progressive' }, 'the name is a number or a date'],
+    ['a label as value', 'Pump: Delay:', { Pump: 'Delay:' }, 'the value is another name'],
+    ['the name of another fact as value', 'Pump Delay', { Pump: 'Delay', Delay: '3' }, 'the value is another name'],
+    ['a unit as value', 'HIT [N/mm²] 8553', { HIT: '[N/mm²]' }, 'the value is only a unit'],
+    ['the name as value', 'start_mass: Start Mass [AMU]', { start_mass: 'Start Mass [AMU]' }, 'the value repeats'],
+    ['half a bracket', 'mu: {min: 0.2, max: 1}', { mu: '{min: 0.2' }, 'a bracket is open'],
+    ['half a name', 'Offset (D h:m:s): 0', { 'Offset (D h': 'm:s): 0' }, 'a bracket is open'],
+    ['a value in the name', 'STEP .M    -0.125 : STEP', { 'STEP .M    -0.125': 'STEP x' }, 'the name contains a value'],
+    ['half a time', 'Impedance at 14:55:07', { 'Impedance at 14': '55:07' }, 'was cut'],
+    ['half a number', 'Eluent: 0,07M', { Eluent: '0' }, 'was cut'],
+    ['half a unit', 'Range: 500 mV/div', { Range: '500 mV' }, 'was cut'],
+  ])('%s', async (_, text, facts, reason) => {
+    const { kept, doubts } = await check(text, { ...facts, Operator: 'Ada' });
+    expect(kept).not.toContain(Object.keys(facts)[0]);
+    expect(kept).toContain('Operator');
+    expect(doubts.join()).toContain(reason);
+    expect(doubts.join()).toMatch(/^left out, because /);
+  });
+
+  test('values before their names, with words as values', async () => {
+    const facts = { '1.5': 'Mean', '0.2': 'Deviation', '7': 'Count', 'FS1.hap': 'Name of the application' };
+    expect((await check('', facts)).kept).toEqual([]);
+  });
+
+  test('unless the same name also has a right value, which it would take along', async () => {
+    const { kept, doubts } = await check('Pump: 3\nPump: Delay:', { Pump: '3', 'Pump (2)': 'Delay:' });
+    expect(kept).toEqual(['Pump', 'Pump (2)']);
+    expect(doubts).toEqual(['facts that may be wrong, because the value is another name: "Pump (2)" ("Delay:")']);
+  });
+
+  test('and the run is held if those are most facts', async () => {
+    const facts = Object.fromEntries(Array.from({ length: 12 }, (_, n) => [`${n}.5`, `${n}`]));
+    expect((await check('', facts)).refusal).toBe('12 of 12 facts in the file were not understood');
+  });
+});
+
+describe('a fact that may be wrong is shown with a doubt', () => {
+  test.each([
+    ['several cells', 'Gain\t620\t570', { Gain: '620\t570' }, 'tab', 'the value is several cells of the line'],
+    ['several cells with commas', 'Dwell,0.20,0.30', { Dwell: '0.20,0.30' }, ',', 'several cells'],
+    [
+      'other names',
+      'Lat: 35.0 Long: -106.5 Elev: 1630 m',
+      { Lat: '35.0 Long: -106.5 Elev: 1630 m' },
+      undefined,
+      'other names',
+    ],
+    [
+      'a row of names',
+      'Sensor,Slope,Offset,Interval',
+      { Sensor: 'Slope', 'Sensor (2)': 'Offset', 'Sensor (3)': 'Interval' },
+      ',',
+      'a row of a table',
+    ],
+  ])('%s', async (_, text, facts, delimiter, reason) => {
+    const { kept, doubts } = await check(text, facts, [], delimiter);
+    expect(kept).toEqual(Object.keys(facts));
+    expect(doubts.join()).toContain(reason);
+  });
+});
+
+test.each([
+  ['a unit in the name', 'Mass (mg): 3.98', { Mass: '3.98' }],
+  ['an axis', 'X axis: Time\nTime: 3', { 'X axis': 'Time', Time: '3' }],
+  ['a gas', 'Atmosphere: N2', { Atmosphere: 'N2' }],
+  ['a path', 'File: C:\\Data\\a=1.csv', { File: 'C:\\Data\\a=1.csv' }],
+  ['a limit', '< 83: 0 %', { '< 83': '0 %' }],
+  ['the same letters in another word before', 'Injector: 15\nInj: 1', { Inj: '1' }],
+  ['a text with commas', 'Comment: red, green, blue', { Comment: 'red, green, blue' }],
+])('a fact that is right is kept without a doubt: %s', async (_, text, facts) => {
+  expect(await check(text, facts, [], ',')).toEqual({ kept: Object.keys(facts), doubts: [], refusal: undefined });
+});
+
+test('without a mapping, the entry shows the doubts; `learn` shows them with the mapping', async () => {
+  const text = 'Sample: S 17\nPlace: Lat: 35.0 Long: -106.5 Elev: 1630 m\nMode: scan\n\nx,y,z\n1,2,3\n4,5,6\n7,8,9\n';
+  const doubt = expect.stringContaining('facts that may be wrong, because the value contains other names');
+  expect((await read(text)).assumed).toEqual([doubt]);
+  expect((await measured(text)).doubts).toContainEqual(doubt);
+});
+
+describe('a table that the text does not support', () => {
+  const xy = [{ name: 'x' }, { name: 'y' }];
+
+  test.each([
+    [
+      'a value as name',
+      tableOf([{ name: 'Calib.' }, { name: '= 36 cts/s' }], ['a', '1'], ['b', '2']),
+      /no name of a column/,
+    ],
+    ['a time as name', tableOf([{ name: 'Start' }, { name: '2014 04:28:17 PM' }], ['1', '2']), /no name of a column/],
+    ['a row of words', tableOf(xy, ['Abs', 'Conc'], ['1', '2'], ['3', '4'], ['5', '6']), /row with "Abs" is unlike/],
+  ])('holds the run: %s', async (_, table, reason) => {
+    const { refusal, doubts } = await check('', {}, [table]);
+    expect(refusal).toMatch(reason);
+    expect(doubts.join()).toMatch(reason);
+  });
+
+  test.each([
+    ['two values in a cell', tableOf(xy, ['1', '2639.3 0.007'], ['2', '2641.4 0.006']), /"y" .* several values/],
+    ['a unit without numbers', tableOf([{ name: 'x', unit: 'mg' }], ['DATA'], ['DATA']), /its unit is "mg"/],
+    ['a ratio with a unit', tableOf([{ name: 'Conc. RSD', unit: 'ug/L' }], ['2.4']), /a ratio does not/],
+    ['words beside words', tableOf(xy, ['Chemistry', 'SYBR'], ['Reference', 'ROX']), /a list of facts/],
+  ])('is shown with a doubt: %s', async (_, table, reason) => {
+    const { refusal, doubts } = await check('', {}, [table]);
+    expect(refusal).toBeUndefined();
+    expect(doubts.join()).toMatch(reason);
+  });
+
+  test('the name of a line is no name of a column', async () => {
+    const table = tableOf([{ name: 'Title' }, { name: 'ECG' }], ['0', '1'], ['2', '3']);
+    expect((await check('Title=\tECG', {}, [table])).doubts.join()).toMatch(/"Title" .* that of its line/);
+  });
+
+  test.each([
+    ['quantities as rows', tableOf(xy, ['pH', '7.1'], ['Temp', '25'], ['Note', 'ok'])],
+    ['a log', tableOf(xy, ['10:05:44', 'started'], ['10:06:40', 'ended'])],
+    ['a time zone', tableOf([{ name: 'Time, GMT-04:00' }, { name: 'y' }], ['1', '2'], ['3', '4'])],
+  ])('no doubt: %s', async (_, table) => {
+    expect((await check('', {}, [table])).doubts).toEqual([]);
+  });
+});
