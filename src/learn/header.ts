@@ -250,7 +250,9 @@ const areUnits = (line: Line): boolean => filledCells(line).every(isUnitCell);
 
 function unitsOf(line: Line | undefined, { kinds }: Body): 'slash' | 'inHeader' {
   const names = line?.cells.filter((_, n) => kinds[n] === 'number') ?? [];
-  const slashes = names.filter((name) => unitAfterSlash(name, false));
+  // `Slope V/s`: perhaps the symbol of a slope and its unit, perhaps the unit.
+  const isQuotient = (name: string): boolean => / \S+\/\S+$/.test(name) && isUnit(name.slice(name.lastIndexOf(' ') + 1));
+  const slashes = names.filter((name) => unitAfterSlash(name, false) && !isQuotient(name));
   const isSlash = slashes.length * 2 > names.length && !names.some((name) => unitInName(name));
   return isSlash ? 'slash' : 'inHeader';
 }

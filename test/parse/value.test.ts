@@ -201,7 +201,9 @@ describe('units', () => {
     ['Weight {mg}', 'Weight', 'mg'],
     ['Temp, °C', 'Temp', '°C'],
     ['C/N (%)', 'C/N', '%'],
-  ])('%s has a unit in brackets or after a comma', (written, name, unit) => {
+    ['Flow rate mL/min', 'Flow rate', 'mL/min'],
+    ['PAR umol/m2/s', 'PAR', 'umol/m2/s'],
+  ])('%s has a unit in brackets, after a comma, or as a quotient at its end', (written, name, unit) => {
     expect(unitInName(written)).toEqual({ name, unit });
   });
 
@@ -212,6 +214,10 @@ describe('units', () => {
     'Analysis(Inj.)',
     'mg',
     'Sensor, A',
+    'Ratio S/N',
+    'Temperature T/K',
+    'Weight mg',
+    'mL/min',
     'Well (A1)',
     ', mg',
   ])('%s has no unit', (written) => {
@@ -223,6 +229,7 @@ describe('units', () => {
     ['Re(Z)/Ohm', 'Re(Z)', 'Ohm'],
     ['rate/mV/s', 'rate', 'mV/s'],
     ['T/°C', 'T', '°C'],
+    ['Flow rate mL/min', 'Flow rate', 'mL/min'],
   ])('%s has a unit after the slash', (written, name, unit) => {
     expect(unitAfterSlash(written, false)).toEqual({ name, unit });
   });

@@ -1,5 +1,5 @@
 import { IANAZone } from 'luxon';
-import { isLongMonth, leadingWeekday, monthOf, withPlainHalf } from './date-words.js';
+import { isLongMonth, leadingWeekday, monthOf, withoutPadding, withPlainHalf } from './date-words.js';
 
 /** One interpretation of a text as a date: the format and the date. */
 export interface DateCandidate {
@@ -40,7 +40,7 @@ export function dateCandidates(written: string): DateCandidate[] {
   if (!HAS_DIGITS.test(written) || written.length > 60) return [];
   const trimmed = written.trim();
   if (IS_CODE.test(trimmed) && !COMMA_DAY.test(trimmed)) return [];
-  const whole = withPlainHalf(trimmed.replace(/\s+/g, ' '));
+  const whole = withPlainHalf(withoutPadding(trimmed.replace(/\s+/g, ' ')));
   if (whole.length < 6 || whole.length > 50) return [];
   const weekday = leadingWeekday(whole);
   const start = weekday === undefined ? 0 : weekday.word.length + weekday.gap.length;

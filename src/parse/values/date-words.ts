@@ -54,6 +54,10 @@ export function leadingWeekday(text: string): { day: number; word: string; gap: 
   return day === undefined ? undefined : { day, word, gap };
 }
 
+/** `2022- 3-30` as `2022-3-30`: digits that are padded with blanks. */
+export const withoutPadding = (text: string): string =>
+  text.includes(' ') ? text.replace(/(?<=\d[/.:-]) +(?=\d(?!\d))/g, '') : text;
+
 /** `p.m.`, `P. M.` as `PM`; also `午後` and `下午`, which stand before the time. */
 export function withPlainHalf(text: string): string {
   const plain = text.replace(

@@ -8,7 +8,7 @@ import {
   isUnambiguousZone,
   pad,
 } from './date-candidates.js';
-import { withEnglishWords, withPlainHalf } from './date-words.js';
+import { withEnglishWords, withoutPadding, withPlainHalf } from './date-words.js';
 
 export interface DateReader {
   /** The date as ISO text, if the whole text matches one of the formats. */
@@ -105,7 +105,7 @@ function patternReader(pattern: string, zone: string | undefined, locale: string
   // Month names in other languages are read without `locale`.
   const toEnglish = locale === 'en' && /MMM|E|a/.test(tokens);
   const clean = (text: string): string => {
-    const plain = text.includes('  ') ? text.replace(/\s+/g, ' ') : text;
+    const plain = withoutPadding(text.includes('  ') ? text.replace(/\s+/g, ' ') : text);
     return toEnglish ? withEnglishWords(withPlainHalf(plain), tokens) : plain;
   };
   const quick = zone === undefined && locale === 'en' ? compileDigitPattern(format) : undefined;

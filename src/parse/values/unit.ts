@@ -98,11 +98,14 @@ const BRACKETS = new Map([
   ['>', '<'],
 ]);
 
-/** Splits a known unit in brackets or after a comma from the end of a name: `Weight (mg)`, `U[V]`, `Temp, °C`. */
+/**
+ * Splits a known unit from the end of a name: `Weight (mg)`, `U[V]`, `Temp, °C`, `Flow mL/min`. Other units after a blank
+ * can be part of the name.
+ */
 export function unitInName(name: string): { name: string; unit: string } | undefined {
   const close = name.at(-1) ?? '';
   const open = BRACKETS.get(close);
-  if (open === undefined) return unitAfterComma(name);
+  if (open === undefined) return unitAfterComma(name) ?? quotientAtEnd(name);
   let depth = 0;
   for (let at = name.length - 1; at > 0; at--) {
     if (name[at] === close) depth++;
@@ -136,8 +139,16 @@ function unitAfterComma(name: string): { name: string; unit: string } | undefine
   return { name: name.slice(0, at).trim(), unit };
 }
 
+/** `Flow rate mL/min`. A letter before the slash is perhaps a symbol with its unit (`Temperature T/K`) or an element. */
+export function quotientAtEnd(name: string): { name: string; unit: string } | undefined {
+  const [, rest, unit] = /^(.*\S)\s+([^\s/]{2,}\/\S+)$/.exec(name) ?? [];
+  return rest !== undefined && unit !== undefined && isUnit(unit) ? { name: rest, unit } : undefined;
+}
+
 /** Splits a unit after a slash from a name: `freq/Hz`. `anyUnit` accepts unknown units too. */
 export function unitAfterSlash(name: string, anyUnit: boolean): { name: string; unit: string } | undefined {
+  const quotient = quotientAtEnd(name);
+  if (quotient) return quotient;
   for (let at = name.indexOf('/'); at > 0; at = name.indexOf('/', at + 1)) {
     const unit = name.slice(at + 1).trim();
     if (isUnit(unit)) return { name: name.slice(0, at).trim(), unit };
