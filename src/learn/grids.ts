@@ -91,9 +91,10 @@ const withoutEmptyEnd = (cells: readonly string[]): readonly string[] =>
 /** A name, and values of one kind for some of the samples. */
 function isOfOneKind(line: Line | undefined, header: Line): boolean {
   if (!line || line.cells.length !== header.cells.length || line.cells[0] === '') return false;
-  const kinds = new Set(kindsOf(line).slice(1));
+  const [name, ...values] = kindsOf(line);
+  const kinds = new Set(values);
   kinds.delete('any');
-  return kinds.size <= 1;
+  return name !== 'date' && kinds.size <= 1;
 }
 
 const kindOfValues = (row: Line): CellKind => kindsOf(row).find((kind, n) => n > 0 && kind !== 'any') ?? 'any';
@@ -138,13 +139,24 @@ export function findPlates(lines: readonly Line[]): PlateRange[] {
 
 /**
  * The largest plates have 32 rows. More rows without letters are a table, such as a time course. Rows with words are
- * the quantities measured of numbered samples.
+ * the quantities measured of numbered samples, and those with times or numbers the readings of numbered channels. Some
+ * plates have the temperature before their first row.
  */
 function isOnPlate(rows: readonly Line[], start: number): boolean {
   const labels = rows.flatMap(({ cells }) => cells.slice(0, start)).filter((cell) => cell !== '');
   if (labels.some((label) => /^[A-Z]{1,2}$/.test(label))) return true;
   if (labels.some((label) => isWord(label))) return false;
-  return rows.filter((row) => !isBlank(row)).length <= MAX_PLATE_ROWS || rows.some(isBlank);
+  const filled = rows.filter((row) => !isBlank(row));
+  if (filled.filter(({ cells }) => cells.slice(0, start).some((cell) => cell !== '')).length * 2 > filled.length)
+    return false;
+  if (
+    filled[0] &&
+    kindsOf(filled[0])
+      .slice(start)
+      .every((kind) => kind === 'text')
+  )
+    return false;
+  return filled.length <= MAX_PLATE_ROWS || rows.some(isBlank);
 }
 
 const MAX_PLATE_ROWS = 32;

@@ -183,7 +183,9 @@ function findDistantHeader(lines: readonly Line[], body: Body, top: number): Hea
   const distinct = above.findIndex((line) => isFull(line) && new Set(line.cells).size * 2 > line.cells.length);
   const n = distinct < 0 ? above.findIndex(isFull) : distinct;
   const names = above[n];
-  if (!names) return { from: body.from, rows: 0, units: 'inHeader', names: [], skip: [], properties: [] };
+  // Facts, of which the last one could be names: `Signal1 Time (min)`, `Signal2 Weight (mg)`.
+  const isListed = names !== undefined && n > 0 && above.slice(n + 1, n + 2).some(isFull);
+  if (!names || isListed) return { from: body.from, rows: 0, units: 'inHeader', names: [], skip: [], properties: [] };
   return {
     from: lines.indexOf(names),
     rows: 1,
@@ -207,6 +209,7 @@ function namesAbove(lines: readonly Line[], body: Body, top: number): number[] {
     // Blank lines may separate rows, units and names, but not two lines of names.
     if (isBlank(line) && isBelowNames) continue;
     if (found.length === 0 && (areNumericNames(line, body.kinds) || isAxis(line, body, lines))) return [index];
+    if (found.length === 1 && isBelowNames && areNumericNames(line, body.kinds, true)) return [...found, index];
     const isNearest = found.length === 0;
     if (!isNames(line, width, isNearest ? 0.5 : 0.75) && !(isNearest && isNames(line, 0, 0) && areUnits(line))) break;
     if (found.length > 0 && hasFacts(line)) break;
@@ -251,17 +254,19 @@ const areUnits = (line: Line): boolean => filledCells(line).every(isUnitCell);
 function unitsOf(line: Line | undefined, { kinds }: Body): 'slash' | 'inHeader' {
   const names = line?.cells.filter((_, n) => kinds[n] === 'number') ?? [];
   // `Slope V/s`: perhaps the symbol of a slope and its unit, perhaps the unit.
-  const isQuotient = (name: string): boolean => / \S+\/\S+$/.test(name) && isUnit(name.slice(name.lastIndexOf(' ') + 1));
+  const isQuotient = (name: string): boolean =>
+    / \S+\/\S+$/.test(name) && isUnit(name.slice(name.lastIndexOf(' ') + 1));
   const slashes = names.filter((name) => unitAfterSlash(name, false) && !isQuotient(name));
   const isSlash = slashes.length * 2 > names.length && !names.some((name) => unitInName(name));
   return isSlash ? 'slash' : 'inHeader';
 }
 
-/** A header of wavelengths, channels or wells: a word, then different numbers. */
-export function areNumericNames({ cells }: Line, columns: readonly CellKind[]): boolean {
+/** A header of wavelengths, channels or wells: a word, then different numbers. Above units, the word may be missing. */
+export function areNumericNames({ cells }: Line, columns: readonly CellKind[], hasUnits = false): boolean {
   const [first = '', ...others] = cells;
   if (others.length < 3 || cells.length !== columns.length || columns[0] === 'text') return false;
-  if (kindOf(first) !== 'text' || new Set(others).size < others.length) return false;
+  if (kindOf(first) !== 'text' && !(hasUnits && first === '')) return false;
+  if (new Set(others).size < others.length) return false;
   return others.every((cell) => /^\d+(?:\.\d+)?$/.test(cell));
 }
 

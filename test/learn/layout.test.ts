@@ -53,6 +53,34 @@ test('a duration is not a time of day', async () => {
   expect(meta(record)['date']).toBe('2018-02-06');
 });
 
+describe('numbered channels', () => {
+  const readings = ['0.1\t0.2\t0.3\t0.4\t0.5\t0.6', '1.1\t1.2\t1.3\t1.4\t1.5\t1.6', '2.1\t2.2\t2.3\t2.4\t2.5\t2.6'];
+  const channels = '1\t2\t3\t4\t5\t6\n';
+  const units = 'V\tV\tV\tV\tmA\tmA\n';
+  const below = (first: readonly string[]) => first.map((cell, n) => `${cell}\t${readings[n]}\n`).join('');
+
+  test.each([
+    ['a time', `Time\t${channels}s\t${units}${below(['0.0', '0.5', '1.0'])}`, 'Time [s]'],
+    ['nothing', `\t${channels}\t${units}${below(['0.0', '0.5', '1.0'])}`, 'column 1'],
+    [
+      'a date',
+      `Channel\t${channels}Unit\t${units}${below(['2023-05-01 10:00', '2023-05-01 10:01', '2023-05-01 10:02'])}`,
+      'Channel',
+    ],
+  ])('above units and below %s are names, not a plate', async (_, text, first) => {
+    const record = await read(text);
+    expect(columns(record)).toEqual([first, '1 [V]', '2 [V]', '3 [V]', '4 [V]', '5 [mA]', '6 [mA]']);
+    expect(rows(record)).toHaveLength(3);
+  });
+});
+
+test('facts that name the columns further down are not the names of the columns', async () => {
+  const facts =
+    'TGA RESULT FILE\nOperator   jdoe\nSample     PLA-3\nSize       10.32 mg\nGas        N2\nSig1       Time (min)\nSig2       Heat (mW)\nSig3       Weight (mg)\nStartOfData\n';
+  const { mapping } = await learnt(`${facts}0.00 25.10 10.3240\n0.01 25.20 10.3239\n0.02 25.35 10.3237\n`);
+  expect(mapping).not.toHaveProperty('table');
+});
+
 describe('printed reports', () => {
   test('several facts in a line are separated by gaps', async () => {
     const record = await read(
