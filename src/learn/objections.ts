@@ -332,6 +332,8 @@ function areNames(own: readonly Fact[]): boolean {
   return own.length >= MIN_WORDS && new Set(own.map(({ text }) => text)).size === own.length && own.every(isName);
 }
 
+type Rows = Table['rows'];
+
 /** More rows would not show more. */
 const MAX_ROWS = 100;
 
@@ -346,11 +348,7 @@ function objectToTable({ name: table, columns, rows: all }: Table, lines: readon
   if (odd !== undefined)
     objections.push({ table, reason: `the row with ${JSON.stringify(odd)} is unlike the others`, isWrong: true });
   for (const [n, { name, unit }] of columns.entries()) {
-    const reason = objectToColumn(
-      name,
-      unit,
-      rows.flatMap((row) => (isFilled(row[n]) ? [row[n]] : [])),
-    );
+    const reason = objectToColumn(name, unit, rows, n);
     if (reason !== undefined) objections.push({ table, column: name, reason });
   }
   const [first, ...others] = named.map(({ name }) => name);
@@ -359,16 +357,22 @@ function objectToTable({ name: table, columns, rows: all }: Table, lines: readon
   return objections;
 }
 
-function objectToColumn(name: string, unit: string | undefined, cells: readonly Value[]): string | undefined {
-  const texts = cells.filter(({ value }) => typeof value !== 'number').map(({ text }) => text.trim());
-  const several = texts.filter((text) => SEVERAL.test(text) && kindOf(text) === 'text').length;
-  if (several * 2 > cells.length) return 'its cells contain several values';
-  if (unit === undefined) return undefined;
-  const hasWords = texts.length > 0 && texts.length === cells.length && !texts.some((text) => /\d/.test(text));
-  if (hasWords) return `its unit is ${JSON.stringify(unit)}, but it has no numbers`;
-  const isRatio = /\b(?:RSD|CV)\b/.test(name) && !unit.includes('%');
-  return isRatio ? `a ratio does not have the unit ${JSON.stringify(unit)}` : undefined;
+function objectToColumn(name: string, unit: string | undefined, rows: Rows, n: number): string | undefined {
+  const isRatio = unit !== undefined && /\b(?:RSD|CV)\b/.test(name) && !unit.includes('%');
+  if (isRatio) return `a ratio does not have the unit ${JSON.stringify(unit)}`;
+  // Most columns need no more than a look at their first cells.
+  const hasSeveral = rows.slice(0, 3).some((row) => isSeveral(row[n]));
+  if (!hasSeveral && (unit === undefined || typeof rows[0]?.[n]?.value === 'number')) return undefined;
+  const cells = rows.flatMap((row) => (isFilled(row[n]) ? [row[n]] : []));
+  if (cells.filter(isSeveral).length * 2 > cells.length) return 'its cells contain several values';
+  const hasNumbers = cells.some(({ value, text }) => typeof value === 'number' || /\d/.test(text));
+  return unit === undefined || hasNumbers || cells.length === 0
+    ? undefined
+    : `its unit is ${JSON.stringify(unit)}, but it has no numbers`;
 }
+
+const isSeveral = (cell: Value | undefined): boolean =>
+  typeof cell?.value === 'string' && SEVERAL.test(cell.text.trim()) && kindOf(cell.text.trim()) === 'text';
 
 const isFilled = (cell: Value | undefined): cell is Value =>
   cell !== undefined && cell.text !== '' && !isNoValue(cell.text);
@@ -379,7 +383,7 @@ const VALUE_AS_NAME = /^=\s*[\d"-]|^[A-Za-z]:\\|\d{1,2}:\d\d:\d\d|^\d{4}-\d\d-\d
 const SEVERAL = /^[-+]?\d[\d.,:/-]*(?:\s+[-+]?\d[\d.,:/-]*)+$/;
 
 /** Two columns of words without a repetition. A log has times. */
-function isTextList(width: number, rows: readonly (readonly Value[])[]): boolean {
+function isTextList(width: number, rows: Rows): boolean {
   if (width !== 2 || rows.length === 0) return false;
   const isWord = ({ value, text }: Value) => typeof value !== 'number' && !/\d:\d\d/.test(text);
   const firsts = new Set(rows.map(([first]) => first?.text ?? ''));
@@ -387,24 +391,33 @@ function isTextList(width: number, rows: readonly (readonly Value[])[]): boolean
 }
 
 /** The first or last row has words in columns where all others have numbers: in most of them, if the columns have names. */
-function oddRow(width: number, rows: readonly (readonly Value[])[], isNameless: boolean): string | undefined {
-  // Rows that are quantities have names, each of its own, and differ in kind.
-  const names = rows.flatMap(([first]) => (typeof first?.value === 'string' ? [first.text] : []));
-  if (rows.length < 3 || new Set(names).size === rows.length) return undefined;
-  for (const own of [rows[0], rows.at(-1)]) {
-    const words: string[] = [];
-    let numeric = 0;
-    for (let n = 0; n < width; n++) {
+function oddRow(width: number, rows: Rows, isNameless: boolean): string | undefined {
+  if (rows.length < 3) return undefined;
+  for (const [own, next] of [
+    [rows[0], rows[1]],
+    [rows.at(-1), rows.at(-2)],
+  ]) {
+    const isWord = (n: number) => {
       const cell = own?.[n];
+      return isFilled(cell) && typeof cell.value === 'string' && kindOf(cell.text) === 'text';
+    };
+    const places = Array.from({ length: width }, (_, n) => n);
+    // Most rows are like the next one, and need no comparison with all others.
+    if (places.filter((n) => typeof next?.[n]?.value === 'number' && isWord(n)).length < 2) continue;
+    const numeric = places.filter((n) => {
       const others = rows.filter((row) => row !== own && isFilled(row[n]));
-      if (others.length < 2 || !others.every((row) => typeof row[n]?.value === 'number')) continue;
-      numeric++;
-      if (isFilled(cell) && typeof cell.value !== 'number' && kindOf(cell.text) === 'text') words.push(cell.text);
-    }
-    if (words.length > 1 && (isNameless || words.length * 2 > numeric)) return words[0];
+      return others.length > 1 && others.every((row) => typeof row[n]?.value === 'number');
+    });
+    const words = numeric.filter(isWord);
+    const isOdd = words.length > 1 && (isNameless || words.length * 2 > numeric.length);
+    if (isOdd && !areQuantities(rows)) return own?.[words[0] ?? 0]?.text;
   }
   return undefined;
 }
+
+/** Rows that are quantities have names, each of its own, and differ in kind. */
+const areQuantities = (rows: Rows): boolean =>
+  new Set(rows.flatMap(([first]) => (typeof first?.value === 'string' ? [first.text] : []))).size === rows.length;
 
 /** In the file, a sign follows it and no other name: `ChannelTitle=  Pressure  ECG`. */
 function isNameOfLine(first: string, others: readonly string[], lines: readonly Line[]): boolean {
