@@ -202,3 +202,7 @@ describe('cells at fixed positions', () => {
     });
   });
 });
+
+test('a percentage beside the column that it is a percentage of keeps its name', async () => {
+  expect(columns(await table('Peak,Area,Area %,RH %\n1,10,50,40\n', {}))).toEqual(['Peak', 'Area', 'Area %', 'RH [%]']);
+});

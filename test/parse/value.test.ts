@@ -203,7 +203,10 @@ describe('units', () => {
     ['C/N (%)', 'C/N', '%'],
     ['Flow rate mL/min', 'Flow rate', 'mL/min'],
     ['PAR umol/m2/s', 'PAR', 'umol/m2/s'],
-  ])('%s has a unit in brackets, after a comma, or as a quotient at its end', (written, name, unit) => {
+    ['Temp °C', 'Temp', '°C'],
+    ['RH %', 'RH', '%'],
+    ['Length µm', 'Length', 'µm'],
+  ])('%s has a unit in brackets, after a comma, or at its end if it is no word', (written, name, unit) => {
     expect(unitInName(written)).toEqual({ name, unit });
   });
 

@@ -380,7 +380,7 @@ function assemble(name: string, rows: Rows, facts: Facts): Table {
     .filter(({ plan, isEmpty }) => plan.given !== undefined || plan.column?.isNamed || !isEmpty)
     .flatMap((column): Assembled[] => {
       if (column.plan.spec.start !== undefined) return [axis(column.plan, rows, unique, facts)];
-      const own = describe(column, rows.options, kept.length < count, facts);
+      const own = describe(column, rows, kept.length < count, facts);
       const named = { column: { ...own, name: unique(own.name) }, value: column.at };
       if (!column.hasTexts) return [named];
       const name = unique(`${named.column.name} text`);
@@ -401,11 +401,15 @@ function assemble(name: string, rows: Rows, facts: Facts): Table {
  * Only numbers have units: in a text column, brackets after the name are part of the name, and a word in the row of
  * units is another name.
  */
-function describe(column: ColumnValues, { units }: TableOptions, isCut: boolean, facts: Facts): Column {
+function describe(column: ColumnValues, { columns, options: { units } }: Rows, isCut: boolean, facts: Facts): Column {
   const { plan } = column;
   const isNumber = isNumeric(column);
   if (isNumber) refuseAmbiguous(column);
-  const own = plan.column ? splitUnit(plan.column.name, units, isNumber ?? true) : undefined;
+  const split = plan.column ? splitUnit(plan.column.name, units, isNumber ?? true) : undefined;
+  // `Area %` beside `Area`.
+  const isTaken =
+    / [°%‰]$/.test(plan.column?.name ?? '') && columns.some((other) => other.plan.column?.name === split?.name);
+  const own = isTaken && plan.column ? { name: plan.column.name, unit: undefined } : split;
   const below = plan.column?.unit;
   const isName = isNumber === false && /^[\p{L}\p{N}]+$/u.test(below ?? '') && !isUnit(below ?? '');
   const unit = unitOf(facts, plan.spec) ?? (isName ? undefined : below) ?? own?.unit ?? column.unit;

@@ -99,13 +99,13 @@ const BRACKETS = new Map([
 ]);
 
 /**
- * Splits a known unit from the end of a name: `Weight (mg)`, `U[V]`, `Temp, °C`, `Flow mL/min`. Other units after a blank
- * can be part of the name.
+ * Splits a known unit from the end of a name: `Weight (mg)`, `U[V]`, `Temp, °C`, `Flow mL/min`, `RH %`. Other units after
+ * a blank can be part of the name.
  */
 export function unitInName(name: string): { name: string; unit: string } | undefined {
   const close = name.at(-1) ?? '';
   const open = BRACKETS.get(close);
-  if (open === undefined) return unitAfterComma(name) ?? quotientAtEnd(name);
+  if (open === undefined) return unitAfterComma(name) ?? unitAtEnd(name);
   let depth = 0;
   for (let at = name.length - 1; at > 0; at--) {
     if (name[at] === close) depth++;
@@ -139,16 +139,19 @@ function unitAfterComma(name: string): { name: string; unit: string } | undefine
   return { name: name.slice(0, at).trim(), unit };
 }
 
-/** `Flow rate mL/min`. A letter before the slash is perhaps a symbol with its unit (`Temperature T/K`) or an element. */
-export function quotientAtEnd(name: string): { name: string; unit: string } | undefined {
-  const [, rest, unit] = /^(.*\S)\s+([^\s/]{2,}\/\S+)$/.exec(name) ?? [];
+/**
+ * `Flow rate mL/min`, `Temp °C`, `RH %`: units that are no words. A letter before the slash is perhaps a symbol with its
+ * unit (`Temperature T/K`) or an element.
+ */
+function unitAtEnd(name: string): { name: string; unit: string } | undefined {
+  const [, rest, unit] = /^(.*\S)\s+([^\s/]{2,}\/\S+|[°%‰]\S*|[µμ]\S+)$/.exec(name) ?? [];
   return rest !== undefined && unit !== undefined && isUnit(unit) ? { name: rest, unit } : undefined;
 }
 
 /** Splits a unit after a slash from a name: `freq/Hz`. `anyUnit` accepts unknown units too. */
 export function unitAfterSlash(name: string, anyUnit: boolean): { name: string; unit: string } | undefined {
-  const quotient = quotientAtEnd(name);
-  if (quotient) return quotient;
+  const atEnd = unitAtEnd(name);
+  if (atEnd) return atEnd;
   for (let at = name.indexOf('/'); at > 0; at = name.indexOf('/', at + 1)) {
     const unit = name.slice(at + 1).trim();
     if (isUnit(unit)) return { name: name.slice(0, at).trim(), unit };
