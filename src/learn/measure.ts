@@ -115,6 +115,7 @@ export async function measureLines(source: LineSource, file: MeasureContext): Pr
   const net = await leaveOutWrong(description.mapping, description.record, {
     ...file,
     lines: outside.filter((line) => !isBlank(line)),
+    top: lines.slice(0, COMMENT_LINES),
     delimiter: source.delimiter,
     read: (mapping) => file.read({ ...mapping, ...numbers.likely }),
   });

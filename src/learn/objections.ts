@@ -22,6 +22,8 @@ interface Net {
 interface NetContext {
   /** Outside tables. */
   readonly lines: readonly Line[];
+  /** The first lines of the file. */
+  readonly top: readonly Line[];
   readonly delimiter: string | undefined;
   readonly refuse: Refuse;
   read(mapping: ParseMapping): Promise<FileRecord>;
@@ -34,7 +36,7 @@ const MIN_WRONG = 10;
 
 /** Leaves out what is wrong, and says so. */
 export async function leaveOutWrong(mapping: ParseMapping, record: FileRecord, context: NetContext): Promise<Net> {
-  const objections = findObjections(record, context.lines, context.delimiter);
+  const objections = findObjections(record, context);
   const isTableWrong = ({ table, isWrong }: Objection) => table !== undefined && isWrong === true;
   const wrong = objections.flatMap(({ fact, isWrong }) => (fact !== undefined && isWrong ? [fact] : []));
   const all = new Set([...record.meta.keys()].filter((name) => !wrong.includes(name)).map(withoutNumber));
@@ -77,7 +79,7 @@ function withoutFacts(mapping: ParseMapping, names: ReadonlySet<string>): ParseM
 }
 
 /** More would hide the other doubts. */
-const MAX_LISTED = 8;
+const MAX_LISTED = 12;
 const MAX_SHOWN = 40;
 
 /** Facts with the same reason are one doubt. */
@@ -86,24 +88,31 @@ function describe(
   { meta }: Read,
   isKept: (objection: Objection) => boolean,
 ): readonly string[] {
-  const groups = new Map<string, string[]>();
+  const groups = new Map<string, Map<string, string>>();
   const doubts: string[] = [];
   for (const objection of objections) {
     const { fact, reason } = objection;
     if (fact === undefined) doubts.push(describeTable(objection));
     else {
       const group = `${isKept(objection) ? 'facts that may be wrong' : 'left out'}, because ${reason}`;
-      const text = (meta.get(fact)?.text ?? '').trim();
-      const shown = `${JSON.stringify(fact)} (${JSON.stringify(text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN)}…` : text)})`;
-      groups.set(group, [...(groups.get(group) ?? []), shown]);
+      const known = groups.get(group) ?? new Map<string, string>();
+      groups.set(group, known);
+      const name = withoutNumber(fact);
+      if (!known.has(name)) known.set(name, (meta.get(fact)?.text ?? '').trim());
     }
   }
   for (const [group, facts] of groups) {
-    const more = facts.length > MAX_LISTED ? ` and ${facts.length - MAX_LISTED} more` : '';
-    doubts.push(`${group}: ${facts.slice(0, MAX_LISTED).join(', ')}${more}`);
+    const more = facts.size > MAX_LISTED ? ` and ${facts.size - MAX_LISTED} more` : '';
+    const shown = [...facts]
+      .slice(0, MAX_LISTED)
+      .map(([name, text]) => `${JSON.stringify(name)} (${quoteStart(text)})`);
+    doubts.push(`${group}: ${shown.join(', ')}${more}`);
   }
   return doubts;
 }
+
+const quoteStart = (text: string): string =>
+  JSON.stringify(text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN)}…` : text);
 
 const describeTable = ({ table = '', column, reason }: Objection): string =>
   column === undefined
@@ -122,10 +131,10 @@ interface Objection {
 
 type Read = Pick<FileRecord, 'meta' | 'tables'>;
 
-/** `lines`: those outside tables. */
-function findObjections(record: Read, lines: readonly Line[], delimiter: string | undefined): Objection[] {
-  return [...objectToFacts(record, lines, delimiter), ...record.tables.flatMap((table) => objectToTable(table, lines))];
-}
+const findObjections = (record: Read, { lines, top, delimiter }: NetContext): Objection[] => [
+  ...objectToFacts(record, lines, delimiter),
+  ...record.tables.flatMap((table) => objectToTable(table, top)),
+];
 
 /** A fact, and the parts of its line around it if they are found. */
 interface Fact {
@@ -151,7 +160,7 @@ type Check = readonly [reason: string, fits: (fact: Fact, context: Context) => b
 
 /** Why a fact is none. Among 5,000 facts of real files that are right, two fit any of these. */
 const WRONG: readonly Check[] = [
-  ['the name is a number or a date', ({ name }) => isNoName(name)],
+  ['the name is not a word', ({ name }) => isNoName(name)],
   ['the value is another name', isAnotherName],
   ['the value is only a unit', ({ name, text, isText }) => isText && isOnlyUnit(name, text)],
   ['the value repeats the name', ({ name, text, isText }) => isText && isRepeated(name, text)],
@@ -196,7 +205,7 @@ function isAnotherName({ name, text, isText }: Fact, { factNames, columnNames }:
 function isOnlyUnit(name: string, text: string): boolean {
   const unit = bareUnit(text) ?? '';
   if (SAYS_NAME.test(name) || UNITS_NAME.test(name) || !isUnit(unit)) return false;
-  return unit === text ? /[°µμ/%Ω]|^\p{L}{3,}$/u.test(text) : !/^\W*\d/.test(text);
+  return unit === text ? /[°µμ%Ω]|\p{Ll}\/|\/\p{Ll}|^\p{L}{3,}$/u.test(text) : !/^\W*\d/.test(text);
 }
 
 const UNITS_NAME = /einheit|unidad|eenhe|единиц|単位|单位/i;
@@ -223,8 +232,19 @@ function isCut({ name, text, before, between, after, line }: Fact, { sign }: Pic
   const isNumber = /\d$/.test(text) && /^[.,:/-]\d/.test(after) && after[0] !== sign;
   const isTime = /^[:/-]$/.test(between) && /\d$/.test(name) && /^\d/.test(text);
   const isUnitCut = /\p{L}$/u.test(text) && /^\/\p{L}/u.test(after) && sign !== '/';
-  const isWord = (one: string, other: string) => /[\p{L}\p{N}]$/u.test(one) && /^[\p{L}\p{N}]/u.test(other);
-  return isNumber || isTime || isUnitCut || isWord(before, name) || isWord(text, after);
+  const isWord = ([one = '', other = '']: readonly string[]) =>
+    /[\p{L}\p{N}]$/u.test(one) && /^[\p{L}\p{N}]/u.test(other);
+  return (
+    isNumber ||
+    isTime ||
+    isUnitCut ||
+    [
+      [before, name],
+      [name, between],
+      [between, text],
+      [text, after],
+    ].some(isWord)
+  );
 }
 
 /** Not a list of numbers: those are one value. */
@@ -285,23 +305,44 @@ function locate(meta: Read['meta'], lines: readonly Line[], context: Context): M
     let found: Fact = { name, text, isText, before: '', between: '', after: '', line: undefined };
     for (let n = 0; n < lines.length; n++) {
       const at = (start + n) % lines.length;
-      const { text: all = '' } = lines[at] ?? {};
-      const from = all.indexOf(name);
-      const to = from < 0 ? -1 : all.indexOf(text, from + name.length);
-      if (to < 0) continue;
-      const parts = { before: all.slice(0, from), between: all.slice(from + name.length, to) };
-      const fact = { ...found, ...parts, after: all.slice(to + text.length), line: lines[at] };
-      const isPart = isCut(fact, context);
+      const line = lines[at];
+      const place = line && findPlace(line, found, context);
+      if (!place || (place.isCut && found.line)) continue;
+      found = place.fact;
       // The same letters can be a part of other words elsewhere.
-      if (isPart && found.line) continue;
-      found = fact;
-      if (isPart) continue;
+      if (place.isCut) continue;
       start = at;
       break;
     }
     facts.set(written, found);
   }
   return facts;
+}
+
+/** More places would take too long, and real lines have few. */
+const MAX_PLACES = 8;
+
+/** Where a line has name and value, as whole words if it has them so. */
+function findPlace(line: Line, fact: Fact, context: Context): { fact: Fact; isCut: boolean } | undefined {
+  const { text: all } = line;
+  let cut: Fact | undefined;
+  let places = 0;
+  for (let from = all.indexOf(fact.name); from >= 0; from = all.indexOf(fact.name, from + 1)) {
+    const end = from + fact.name.length;
+    for (let to = all.indexOf(fact.text, end); to >= 0; to = all.indexOf(fact.text, to + 1)) {
+      const parts = {
+        before: all.slice(0, from),
+        between: all.slice(end, to),
+        after: all.slice(to + fact.text.length),
+      };
+      const found = { ...fact, ...parts, line };
+      if (!isCut(found, context)) return { fact: found, isCut: false };
+      cut ??= found;
+      places += 1;
+      if (places >= MAX_PLACES) return { fact: cut, isCut: true };
+    }
+  }
+  return cut && { fact: cut, isCut: true };
 }
 
 /** Fewer words can be several values of one name. */
@@ -385,7 +426,7 @@ const SEVERAL = /^[-+]?\d[\d.,:/-]*(?:\s+[-+]?\d[\d.,:/-]*)+$/;
 /** Two columns of words without a repetition. A log has times. */
 function isTextList(width: number, rows: Rows): boolean {
   if (width !== 2 || rows.length === 0) return false;
-  const isWord = ({ value, text }: Value) => typeof value !== 'number' && !/\d:\d\d/.test(text);
+  const isWord = ({ value, text }: Value) => typeof value === 'string' && !/\d:\d\d/.test(text);
   const firsts = new Set(rows.map(([first]) => first?.text ?? ''));
   return rows.every((row) => row.every(isWord)) && firsts.size === rows.length && !firsts.has('');
 }

@@ -125,21 +125,35 @@ function describeByNumber({ number: line, text, cells }: Line, delimiter: string
   const whole: FinderMapping = { line, match: `/(?<A${line}>\\S.*\\S)/` };
   // A date can contain commas.
   if (dateCandidates(text).length > 0) return whole;
-  const byCell = (places: readonly number[]) =>
-    Object.fromEntries(places.map((place) => [`${letterAt(place - 1)}${line}`, place]));
   const filled = filledPlaces(cells);
   // A single cell: without its quotes and the delimiters around it.
-  if (filled.length === 1 && text.trim() !== cells[(filled[0] ?? 1) - 1]) return { line, cells: byCell(filled) };
+  if (filled.length === 1 && text.trim() !== cells[(filled[0] ?? 1) - 1])
+    return { line, cells: nameCells(cells, line) };
   // Commas within brackets, numbers and sentences do not separate cells.
   if (/\([^)]*[,;|\t]|\p{Ll} [^,;|\t]*\d,\d|\p{L}{2}\.\s*$/u.test(text)) return whole;
   const signs = [delimiter ?? ',', ',', ';', 'tab', '|'].filter((sign) => !/^[sw]/.test(sign));
   for (const sign of new Set(signs)) {
-    const places = filledPlaces(text.split(sign === 'tab' ? '\t' : sign).map((cell) => cell.trim()));
+    const own = text.split(sign === 'tab' ? '\t' : sign).map((cell) => cell.trim());
+    const places = filledPlaces(own);
     // Two words with another sign between them are one sentence.
     if (places.length < (sign === delimiter ? 2 : 3) || places.length > MAX_UNNAMED_CELLS) continue;
-    return { line, ...(sign !== delimiter && { delimiter: sign }), cells: byCell(places) };
+    return { line, ...(sign !== delimiter && { delimiter: sign }), cells: nameCells(own, line) };
   }
   return whole;
+}
+
+const LABEL = /^\p{L}.*[:=]$/u;
+
+/** A cell after a label has its name. Signs say nothing, and labels are no values. */
+function nameCells(cells: readonly string[], line: number): Record<string, number> {
+  const filled = filledPlaces(cells);
+  const values = filled.filter((place) => /[\p{L}\p{N}]/u.test(cells[place - 1] ?? ''));
+  const others = values.filter((place) => !LABEL.test(cells[place - 1] ?? ''));
+  const nameOf = (place: number) => {
+    const before = cells[place - 2] ?? '';
+    return LABEL.test(before) ? before.replace(/\s*[:=]$/, '') : `${letterAt(place - 1)}${line}`;
+  };
+  return Object.fromEntries((others.length > 0 ? others : filled).map((place) => [nameOf(place), place]));
 }
 
 /** From 1. */

@@ -380,3 +380,9 @@ describe('no name is separated from its value by a sign within', () => {
     expect(meta(await read(text + TABLE))).toMatchObject({ 'Time Offset (D h:m:s)': '0 0:0:0', Sets: 8 });
   });
 });
+
+test('a cell after a label has its name; signs and labels are no facts', async () => {
+  const record = await read(`/\tSURVEY\n/\tClient:\tAda\n/\tSite:\tNorth\n${TABS}`);
+  expect(meta(record)).toMatchObject({ Client: 'Ada', Site: 'North' });
+  expect([...record.meta.values()].map(({ text }) => text)).not.toContain('/');
+});
