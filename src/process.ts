@@ -6,9 +6,11 @@ import { systemClock } from './clock.js';
 
 /** The version of labfeed. */
 export function version(): string {
-  const manifest: unknown = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
-  return (manifest as { version: string }).version;
+  known ??= JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string };
+  return known.version;
 }
+
+let known: { readonly version: string } | undefined;
 
 /** The user that runs this process. */
 export function userName(): string {

@@ -1,4 +1,4 @@
-import { type Connection, raw } from '../journal/database.js';
+import type { Connection } from '../journal/database.js';
 import type { Table, Tables } from './tables.js';
 
 /**
@@ -177,7 +177,7 @@ export function insertRows(
   orReplace: '' | 'OR REPLACE' = '',
 ): void {
   const statement = db.statement(
-    `INSERT ${orReplace} INTO ${table.name} (${table.columns.join(', ')}) VALUES (${table.columns.map(() => '?').join(', ')})`,
+    `INSERT ${orReplace} INTO ${table.name} (${table.list}) VALUES (${table.columns.map(() => '?').join(', ')})`,
   );
   for (const row of rows)
     statement.run(...row.map((cell) => (typeof cell === 'string' ? fromPostgres(cell) : (cell as number | null))));
@@ -185,7 +185,7 @@ export function insertRows(
 
 /** All rows of a table, for the first load of PostgreSQL. */
 export function* readRows(db: Connection, table: Table, atATime = 2000): Generator<Cells[]> {
-  const statement = db.database.prepare(`SELECT ${table.columns.join(', ')} FROM ${raw(table.name).text}`);
+  const statement = db.database.prepare(`SELECT ${table.list} FROM ${table.name}`);
   statement.setReturnArrays(true);
   let rows: Cells[] = [];
   for (const row of statement.iterate() as Iterable<unknown> as Iterable<readonly unknown[]>) {

@@ -64,8 +64,7 @@ export const readRuns = (postgres: Postgres, tables: Tables, ids: readonly numbe
     for (const table of tables.values()) {
       const column = runColumn(table);
       if (column === undefined || UNUSED.has(table.name)) continue;
-      const columns = table.columns.map((one) => `"${one}"`).join(', ');
-      const text = `SELECT ${columns} FROM labfeed.${table.name} WHERE "${column}" = ANY($1)`;
+      const text = `SELECT ${table.list} FROM labfeed.${table.name} WHERE "${column}" = ANY($1)`;
       const { rows } = await client.query<unknown[]>({ text, values: [ids], rowMode: 'array' });
       all.push({ table, rows });
     }

@@ -28,8 +28,7 @@ export async function readOlder(fleet: FleetConfig, wanted: Wanted): Promise<Jou
     for (const name of AROUND) {
       const table = tables.get(name);
       if (!table) continue;
-      const columns = table.columns.map((column) => `"${column}"`).join(', ');
-      const rows = await postgres.rows<Record<string, unknown>>(`SELECT ${columns} FROM labfeed.${name}`);
+      const rows = await postgres.rows<Record<string, unknown>>(`SELECT ${table.list} FROM labfeed.${name}`);
       insertRows(
         db,
         table,

@@ -4,6 +4,8 @@ import { Connection, type Database } from '../journal/database.js';
 export interface Table {
   readonly name: string;
   readonly columns: readonly string[];
+  /** The columns as statements name them. */
+  readonly list: string;
   readonly key: readonly string[];
   readonly blobs: ReadonlySet<string>;
   /** The definition of each column for PostgreSQL. */
@@ -104,6 +106,7 @@ function readTable(db: Connection, name: string): Table {
   return {
     name,
     columns: columns.map((column) => column.name),
+    list: columns.map((column) => `"${column.name}"`).join(', '),
     key: key.map((column) => column.name),
     blobs: new Set(columns.filter(({ type }) => type === 'BLOB').map((column) => column.name)),
     definitions: columns.map(

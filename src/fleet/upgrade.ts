@@ -116,8 +116,7 @@ export async function loadTables(client: pg.ClientBase, db: Connection, tables: 
 
 /** `where`: which of its rows. */
 export async function loadTable(client: pg.ClientBase, db: Connection, table: Table, where = ''): Promise<void> {
-  const columns = table.columns.map((column) => `"${column}"`).join(', ');
-  await client.query(`DECLARE loading CURSOR FOR SELECT ${columns} FROM labfeed.${table.name}${where}`);
+  await client.query(`DECLARE loading CURSOR FOR SELECT ${table.list} FROM labfeed.${table.name}${where}`);
   for (;;) {
     const { rows } = await client.query<unknown[]>({ text: `FETCH ${AT_A_TIME} FROM loading`, rowMode: 'array' });
     if (rows.length > 0) {

@@ -4,7 +4,7 @@ import { DatabaseSync } from '@photostructure/sqlite';
 import { backoffMs, type Clock } from '../clock.js';
 import { explain, LabfeedError } from '../errors.js';
 import { makePrivate } from '../filesystem.js';
-import { Connection, migrate, raw } from '../journal/database.js';
+import { Connection, migrate } from '../journal/database.js';
 import { createJournal, type Journal } from '../journal/journal.js';
 import { MIGRATIONS } from '../journal/migrations.js';
 import type { StoreOptions } from '../journal/store.js';
@@ -143,7 +143,7 @@ const READ_ALL = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL idl
 async function load({ db, tables, kept }: WorkingCopy, postgres: Postgres): Promise<number> {
   db.run`DELETE FROM working_copy`;
   db.run`DELETE FROM kept_runs`;
-  for (const name of tables.keys()) db.run`DELETE FROM ${raw(name)}`;
+  for (const name of tables.keys()) db.statement(`DELETE FROM ${name}`).run();
   return postgres.transaction(async (client) => {
     const { rows } = await client.query<{ epoch: number; seq: number; mark: string; journal: number }>(
       'SELECT epoch, seq, mark, journal FROM labfeed.fleet',

@@ -129,16 +129,29 @@ export class CopyDatabase extends DatabaseSync {
     const names = IS_SELECT.test(sql) ? [] : this.#changes.tablesOf(sql);
     const noteChange = this.#changes.noting(names);
     const [emptied = ''] = EMPTIES.exec(sql)?.slice(1) ?? [];
-    const through =
-      (method: 'run' | 'get' | 'all'): Method =>
+    const note = (): void => {
+      noteChange();
+      if (emptied === '') for (const name of names) this.#used.add(name);
+    };
+    // The numbers of changed rows are made even if nobody asks for them.
+    const isTransaction = /^(BEGIN|COMMIT|ROLLBACK)/.test(sql);
+    const run: Method = (...args) => {
+      if (isTransaction) {
+        current().get();
+        return NO_CHANGES;
+      }
+      if (emptied !== '' && !this.#used.has(emptied)) return NO_CHANGES;
+      note();
+      return current().run(...(args as never[]));
+    };
+    const read =
+      (method: 'get' | 'all'): Method =>
       (...args) => {
-        if (emptied !== '' && !this.#used.has(emptied)) return NO_CHANGES;
-        noteChange();
-        if (emptied === '') for (const name of names) this.#used.add(name);
-        return Reflect.apply(current()[method] as Method, current(), args);
+        note();
+        return current()[method](...(args as never[]));
       };
     const both = {
-      ...{ run: through('run'), get: through('get'), all: through('all') },
+      ...{ run, get: read('get'), all: read('all') },
       setReturnArrays(isWanted: boolean) {
         isOn = isWanted;
         leading?.setReturnArrays(isOn);

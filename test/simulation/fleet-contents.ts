@@ -1,3 +1,4 @@
+import type { Connection } from '../../src/journal/database.js';
 import type { FileToSend } from '../../src/notebook/http.js';
 import type { Spool } from '../../src/spool.js';
 import { FAULTS, type FakeRequest } from '../support/fake-notebook.js';
@@ -121,4 +122,16 @@ export async function readFirst(
   for await (const part of (file as FileToSend).open()) bytes.push(part);
   if (timeline.elapsedMs() > until) throw FAULTS.lost.error(true);
   return () => notebook.uploadFile(id as number, { ...(file as FileToSend), open: () => bytes as never });
+}
+
+/** Whether the notebook has all files of the runs that are done. */
+export const areAttached = (db: Connection): boolean =>
+  !db.exists`SELECT 1 FROM attachments JOIN runs ON id = run WHERE attachments.due_at IS NOT NULL AND step = 'done'
+    AND parked IS NULL`;
+
+/** Every file is there until it was sent to the database, and every content until it was sent to the notebook. */
+export function verifyContents(db: Connection): void {
+  const lost = db.values<string>`
+    SELECT name || ': ' || reason FROM attachments WHERE refused = 1 AND (reason LIKE '%gone%' OR reason LIKE '%no copy%')`;
+  if (lost.length > 0) throw new Error(`contents were lost: ${lost.join('; ')}`);
 }

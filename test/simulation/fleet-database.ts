@@ -3,10 +3,9 @@ import type { Postgres } from '../../src/fleet/database.js';
 import { FLEET_STEPS, type Tables } from '../../src/fleet/tables.js';
 import type { FleetState } from '../../src/journal/forwards.js';
 import { MIGRATIONS } from '../../src/journal/migrations.js';
-import type { Random } from '../support/random.js';
 import { createContents, isLock, type Result, type Statement, type Transaction } from './fleet-contents.js';
-import { type SimulatedProcess, START, type Timeline } from './timeline.js';
-import type { Trace } from './world.js';
+import { type SimulatedProcess, START } from './timeline.js';
+import type { World } from './world.js';
 
 /** The way from one process to the database. */
 export interface Link {
@@ -71,7 +70,7 @@ export function createDatabase(
   fleet: string,
   tables: Tables,
   known: Map<string, number>,
-  { timeline, random, trace }: { timeline: Timeline; random: Random; trace: Trace },
+  { timeline, random, trace, withFiles }: Pick<World, 'timeline' | 'random' | 'trace' | 'withFiles'>,
 ): SimulatedDatabase {
   const state: State = {
     ...{ epoch: 0, seq: 0, mark: '', leader: null, until: Number.NEGATIVE_INFINITY },
@@ -129,7 +128,7 @@ export function createDatabase(
       throw new DatabaseError('LF002', `shipment ${seq} does not follow ${state.seq}`);
     const sent = JSON.parse(text) as Change[];
     for (const change of sent) apply(change, seq);
-    checkUnique();
+    if (sent.some(({ t }) => t === 'runs')) checkUnique();
     Object.assign(state, { seq, mark });
     changes.set(seq, { changes: sent, mark, previous });
     return notify('changes');
@@ -281,7 +280,7 @@ export function createDatabase(
     ],
     ['UPDATE labfeed.members SET seen_at', () => NOTHING],
     ['SELECT name, role, version', () => NOTHING],
-    ['SELECT members.id AS member, name, number, operation', () => listOperations(20)],
+    [LISTS_OPERATIONS, () => listOperations(20)],
     [
       'DELETE FROM labfeed.operations WHERE member = $1 AND number <= $2',
       ([member, last]) => {
@@ -323,10 +322,12 @@ export function createDatabase(
   }
 
   /** What it reads of tables is of one moment. What it writes is left for the commit. */
-  function openTransaction(process: SimulatedProcess) {
+  function openTransaction(process: SimulatedProcess, begin: string) {
     const transaction: Transaction = { process, starts, at: timeline.elapsedMs(), isCommitting: false, isOver: false };
     const writes: (() => void)[] = [];
-    const seen = new Map([...rows].map(([name, all]) => [name, [...all.values()]]));
+    const seen = begin.includes('REPEATABLE READ')
+      ? new Map([...rows].map(([name, all]) => [name, [...all.values()]]))
+      : undefined;
     const fleetThen = execute('SELECT epoch, seq, mark, journal FROM labfeed.fleet', []);
     let reading: Result = NOTHING;
     return {
@@ -334,10 +335,13 @@ export function createDatabase(
       writes,
       async query(statement: string | { readonly text: string }, values: Values = []): Promise<Result> {
         const text = typeof statement === 'string' ? statement : statement.text;
-        const name = /^DECLARE loading CURSOR FOR SELECT .* FROM labfeed\.(\w+)$/.exec(text)?.[1];
-        if (name !== undefined) reading = { rows: (seen.get(name) ?? []).map((row) => cellsOf(row, name)) };
         if (text.startsWith('FETCH')) return reading;
-        if (name !== undefined || text === 'CLOSE loading') return NOTHING;
+        if (text === 'CLOSE loading') return NOTHING;
+        if (text.startsWith('DECLARE loading CURSOR FOR SELECT')) {
+          const name = text.slice(text.lastIndexOf('.') + 1);
+          reading = { rows: (seen?.get(name) ?? []).map((row) => cellsOf(row, name)) };
+          return NOTHING;
+        }
         if (isLock(text, values)) await contents.lock(transaction);
         if (/^(INSERT|DELETE|SELECT pg_notify)/.test(text)) writes.push(() => execute(text, values));
         if (writes.length > 0) return NOTHING;
@@ -386,15 +390,21 @@ export function createDatabase(
 
   return {
     open(process, link) {
-      const query = (text: string, values: Values = []) => call(process, link, () => execute(text, values));
+      const query = (text: string, values: Values = []): Promise<Result> => {
+        const answer = call(process, link, () => execute(text, values));
+        if (!withFiles || !text.trimStart().startsWith(LISTS_OPERATIONS) || random.chance(0.5)) return answer;
+        // Meanwhile, contents that the operations need may no longer be needed by any run.
+        const ms = random.below(3000);
+        return answer.then((result) => new Promise((resolve) => process.at(ms, () => resolve(result))));
+      };
       const listening = new Set<(payload: string) => void>();
       const opened = {
         trouble: undefined,
         rows: async (text: string, values?: Values) => (await query(text, values)).rows,
         row: async (text: string, values?: Values) => (await query(text, values)).rows[0],
         run: async (text: string, values?: Values) => (await query(text, values)).count ?? 0,
-        transaction: async <T>(work: (client: object) => Promise<T>) => {
-          const { transaction, writes, ...client } = await call(process, link, () => openTransaction(process));
+        transaction: async <T>(work: (client: object) => Promise<T>, begin = '') => {
+          const { transaction, writes, ...client } = await call(process, link, () => openTransaction(process, begin));
           const commit = (): void => {
             if (contents.isLost(transaction)) throw new DatabaseError('25P03', 'the transaction took too long');
             transaction.isOver = true;
@@ -445,5 +455,6 @@ export function createDatabase(
   };
 }
 
+const LISTS_OPERATIONS = 'SELECT members.id AS member, name, number, operation';
 const CONNECT_MS = 5000;
 const QUERY_MS = 20_000;

@@ -13,7 +13,7 @@ import { ReusableDatabase } from '../support/reusable-database.js';
 import { scheduleConditions } from './conditions.js';
 import { CopyDatabase } from './copy-database.js';
 import { logTo, SETTINGS } from './daemon.js';
-import { createSpool, readFirst } from './fleet-contents.js';
+import { areAttached, createSpool, readFirst, verifyContents } from './fleet-contents.js';
 import { createDatabase, type Link, type SimulatedDatabase } from './fleet-database.js';
 import { createLogger, isLogTaken, readLog, reportLog, verifyLog } from './fleet-logger.js';
 import { decide, isDecided, requestAll, requestRemap } from './fleet-people.js';
@@ -22,7 +22,7 @@ import { isHalted, listOpen, parkPoisoned, useSpares } from './settle.js';
 import { EndlessError, type SimulatedProcess } from './timeline.js';
 import { createUsers } from './users.js';
 import { verify } from './verify.js';
-import { createWorld, poisonedFile, rawFileOf, runOf, type Trace, type World } from './world.js';
+import { COMMON_FILE, createWorld, poisonedFile, rawFileOf, runOf, type Trace, type World } from './world.js';
 
 /**
  * Histories of a fleet: the real code of src/fleet, delivery and journals, against a simulated database and the fake
@@ -308,9 +308,9 @@ async function scan({ files, world: { timeline, withFiles, pc } }: Site, member:
     if (!seenBy.includes(member)) continue;
     const { run, draft } = runOf(n);
     if ((await outbox.match(run)).kind !== 'new') continue;
-    if (withFiles) member.copies.add(run.file.sha256);
-    const found = withFiles ? { ...run, attachments: [rawFileOf(n, pc)] } : run;
-    await timeline.until(outbox.add(found, { draft }));
+    const attachments = withFiles ? [COMMON_FILE, rawFileOf(n, pc)] : [];
+    for (const { sha256 } of attachments) member.copies.add(sha256);
+    await timeline.until(outbox.add(withFiles ? { ...run, attachments } : run, { draft }));
   }
   running.fleet.part.delivery.wake();
 }
@@ -322,7 +322,16 @@ async function addFile(site: Site): Promise<void> {
   const members = [...new Set(seenBy.flatMap((member) => member ?? []))];
   site.files.push(members);
   trace?.(`run ${site.files.length - 1} is seen by ${members.map(({ name }) => name).join(', ')}`);
-  for (const member of members) await scan(site, member);
+  for (const member of members) {
+    await scan(site, member);
+    // While it hands over contents, others may remove them.
+    if (site.world.withFiles && random.chance(0.7)) pauseSoon(site, member);
+  }
+}
+
+function pauseSoon({ world: { random, timeline } }: Site, { running }: Member): void {
+  const ms = random.below(random.chance(0.5) ? 1000 : 20_000);
+  timeline.at(random.below(40), () => running?.process.pause(ms));
 }
 
 function kill(member: Member): void {
@@ -401,7 +410,7 @@ async function runHistory(site: Site): Promise<void> {
   });
   verify([site.seen()], users, site.files.length, site.logger ? 1 : 0);
   if (site.logger) verifyLog(site.logger, world.notebook.experiments.values(), leaderOf(members).slot.copy.connection);
-  verifyContents(site);
+  verifyContents(leaderOf(members).slot.copy.connection);
   for (const member of members) kill(member);
 }
 
@@ -425,7 +434,7 @@ async function remapAll(site: Site): Promise<void> {
 /** Until a write is in flight, where a fault does most harm, or for the whole time. */
 async function passTime({ world: { timeline, network } }: Site, ms: number, untilWrite: boolean): Promise<void> {
   const end = timeline.elapsedMs() + ms;
-  while (timeline.elapsedMs() < end && !(untilWrite && network.writes > 0)) await timeline.step();
+  await timeline.pass(() => timeline.elapsedMs() >= end || (untilWrite && network.writes > 0));
 }
 
 const MAX_SETTLE_MS = 1_200_000;
@@ -457,7 +466,7 @@ async function settle(site: Site): Promise<void> {
     if (timeline.elapsedMs() > end) throw new EndlessError(`some runs do not end: ${describeOpen(site)}`);
     const until = timeline.elapsedMs() + CHECK_MS;
     timeline.at(CHECK_MS, () => undefined);
-    while (timeline.elapsedMs() < until) await timeline.step();
+    await timeline.pass(() => timeline.elapsedMs() >= until);
     const unknown = database.unknown();
     if (unknown !== undefined) throw new Error(`the simulated database does not know this statement: ${unknown}`);
     if (isHalted(site.seen())) throw new Error('the fleet is halted');
@@ -484,17 +493,6 @@ function isDelivered({ members, files, database, world, logger }: Site): boolean
 
 const areDone = (db: Connection, world: World): boolean =>
   !db.exists`SELECT 1 FROM runs WHERE step <> 'done' AND parked IS NULL AND sha256 <> ${poisonedFile(world)}`;
-
-const areAttached = (db: Connection): boolean =>
-  !db.exists`SELECT 1 FROM attachments JOIN runs ON id = run WHERE attachments.due_at IS NOT NULL AND step = 'done'
-    AND parked IS NULL`;
-
-/** Every file is there until it was sent to the database, and every content until it was sent to the notebook. */
-function verifyContents({ members }: Site): void {
-  const lost = leaderOf(members).slot.copy.connection.values<string>`
-    SELECT name || ': ' || reason FROM attachments WHERE refused = 1 AND (reason LIKE '%gone%' OR reason LIKE '%no copy%')`;
-  if (lost.length > 0) throw new Error(`contents were lost: ${lost.join('; ')}`);
-}
 
 const isSettled = (site: Site): boolean =>
   isDelivered(site) && site.members.every(({ slot }) => areDone(slot.db, site.world) && isDecided(slot.db));

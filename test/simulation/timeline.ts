@@ -14,6 +14,8 @@ export interface Timeline {
   process(aheadMs?: number, pace?: (ms: number) => number): SimulatedProcess;
   /** Runs the next event; false when there is none. */
   step(): Promise<boolean>;
+  /** Runs events until it is over, which is asked after each of them. There must always be another event. */
+  pass(isOver: () => boolean): Promise<void>;
   /** Runs events until the work is done. */
   until<T>(work: Promise<T>): Promise<T>;
   elapsedMs(): number;
@@ -35,8 +37,11 @@ export interface SimulatedProcess {
 interface Event {
   readonly at: number;
   readonly order: number;
-  readonly act: () => void;
+  readonly act: () => unknown;
 }
+
+/** What an event returns that has only scheduled itself again, so that no promise reacts to it. Half of all events do. */
+const NO_REACTION = Symbol('no reaction');
 
 /** When a history begins. */
 export const START = Date.UTC(2026, 0, 1);
@@ -53,13 +58,14 @@ export function createTimeline(random: Random): Timeline {
   let elapsed = 0;
   let offsetMs = 0;
   let ran = 0;
+  let hasReactions = true;
   const events: Event[] = [];
   const remove = (event: Event): void => {
     const index = events.indexOf(event);
     const last = events.pop();
     if (last && last !== event) events[index] = last;
   };
-  const at = (delayMs: number, act: () => void): (() => void) => {
+  const at = (delayMs: number, act: () => unknown): (() => void) => {
     const event = { at: elapsed + Math.max(0, delayMs), order: random.next(), act };
     events.push(event);
     return () => {
@@ -79,7 +85,7 @@ export function createTimeline(random: Random): Timeline {
     for (const event of events) if (isBefore(event, next)) next = event;
     remove(next);
     elapsed = next.at;
-    next.act();
+    hasReactions = next.act() !== NO_REACTION;
     return true;
   }
 
@@ -89,13 +95,21 @@ export function createTimeline(random: Random): Timeline {
       await reactions();
       return runNext();
     },
+    async pass(isOver) {
+      hasReactions = true;
+      while (!isOver()) {
+        if (hasReactions) await reactions();
+        runNext();
+      }
+    },
     async until(work) {
       let ended = false;
       const end = (): void => {
         ended = true;
       };
       work.then(end, end);
-      do await reactions();
+      hasReactions = true;
+      do if (hasReactions) await reactions();
       while (!ended && runNext());
       return work;
     },
@@ -115,7 +129,7 @@ const isBefore = (one: Event, other: Event): boolean =>
 const MIN_POLL_MS = 500;
 
 function createProcess(
-  at: Timeline['at'],
+  at: (delayMs: number, act: () => unknown) => () => void,
   pace: (ms: number) => number,
   time: Pick<Clock, 'now' | 'monotonic'>,
 ): SimulatedProcess {
@@ -126,14 +140,14 @@ function createProcess(
     if (!alive) return () => undefined;
     let cancelNow: () => void;
     const cancel = (): void => cancelNow();
-    const fire = (): void => {
+    const fire = (): unknown => {
       const leftMs = pausedUntil - time.monotonic();
       if (leftMs > 0) {
         cancelNow = at(leftMs, fire);
-        return;
+        return NO_REACTION;
       }
       mine.delete(cancel);
-      act();
+      return act();
     };
     cancelNow = at(delayMs, fire);
     mine.add(cancel);
@@ -141,10 +155,11 @@ function createProcess(
   };
   const wait = (wake: () => void, ms: number): (() => void) => {
     let times = 0;
-    const fire = (): void => {
+    const fire = (): unknown => {
       times += 1;
-      if (times >= pace(ms)) wake();
-      else cancel = schedule(ms, fire);
+      if (times >= pace(ms)) return wake();
+      cancel = schedule(ms, fire);
+      return NO_REACTION;
     };
     let cancel = schedule(ms, fire);
     return () => cancel();

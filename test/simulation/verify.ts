@@ -4,7 +4,7 @@ import { isProvisional, markComment, markIn } from '../../src/markers.js';
 import type { Draft } from '../../src/model.js';
 import type { FakeExperiment } from '../support/fake-notebook.js';
 import { EDITED, type Users } from './users.js';
-import { commentsOf, runOf, titleOf, VERSIONS, type World } from './world.js';
+import { COMMON_FILE, commentsOf, runOf, titleOf, VERSIONS, type World } from './world.js';
 
 /** Where titles are dropped, nothing but the journal tells whose blank experiment it is. */
 const isUnrecognisable = ({ title, body }: FakeExperiment, { kind }: World): boolean =>
@@ -114,16 +114,18 @@ function* verifyFiles({ notebook, database, withFiles, isLost, isRestored }: Wor
   if (!withFiles) return;
   const rows = database
     .prepare(
-      `SELECT drafts.title, experiment, runs.sha256, ifnull(parked, step) AS state, upload, refused FROM runs JOIN drafts
-         ON drafts.run = id LEFT JOIN attachments ON attachments.run = id WHERE experiment IS NOT NULL`,
+      `SELECT drafts.title, experiment, iif(attachments.sha256 = ?1, ?1, runs.sha256) AS sha256, ifnull(parked, step) AS state,
+         upload, refused FROM runs JOIN drafts ON drafts.run = id LEFT JOIN attachments ON attachments.run = id
+         WHERE experiment IS NOT NULL`,
     )
-    .all() as unknown as FileRow[];
+    .all(COMMON_FILE.sha256) as unknown as FileRow[];
   for (const { title, experiment, sha256, state, upload, refused } of rows) {
     const entry = notebook.experiments.get(experiment);
     if (!entry || users.created.has(experiment)) continue;
     // Earlier versions are archived.
     const shown = [...(entry.uploads?.values() ?? [])].filter(({ state: uploadState }) => uploadState === 1);
-    const hashes = shown.map(({ hash }) => hash);
+    const isCommon = (hash: string): boolean => hash === COMMON_FILE.sha256;
+    const hashes = shown.map(({ hash }) => hash).filter((hash) => isCommon(hash) === isCommon(sha256));
     if (hashes.some((hash) => hash !== sha256)) yield `${title} has the file of another run`;
     if (hashes.length > 1) yield `the file of ${title} is attached ${hashes.length} times`;
     const isWanted = state === 'done' && refused === 0 && !isRestored;
@@ -191,6 +193,10 @@ function* filedOnce({ title, state }: Row, filed: readonly FakeExperiment[]): Ge
   if (new Set(known).size !== known.length) yield `${title} has a duplicate comment`;
 }
 
+/** A file that fails several times, while others are accepted, is given up, and the experiment says so. */
+const GIVEN_UP =
+  /<p>The raw file [^:]* is not attached: the notebook keeps failing on it, but takes others[^<]*<\/p>\n/g;
+
 function* asDrafted(draft: Draft, userid: number, row: Row, filed: readonly FakeExperiment[]): Generator<string> {
   const wanted = {
     ...draft,
@@ -200,7 +206,7 @@ function* asDrafted(draft: Draft, userid: number, row: Row, filed: readonly Fake
   const found = filed.map(({ title, date, body, tags, userid, comments }) => ({
     title,
     date,
-    body,
+    body: body.replace(GIVEN_UP, ''),
     tags: tags.toSorted(),
     comments: [...comments.values()],
     userid,

@@ -199,6 +199,17 @@ export function rawFileOf(n: number, pc: Pc, version = 0, isFile = false): NewAt
   return { name: `${titleOf(n, 0, pc)}.csv`, path: file.path, sha256: file.sha256, size: file.size };
 }
 
+const COMMON = 'settings of the instrument';
+contents.set(sha256(COMMON), COMMON);
+
+/** A second file, which every run of a fleet has: the database keeps its content until no run needs it any more. */
+export const COMMON_FILE: NewAttachment = {
+  name: 'settings.txt',
+  path: '/data/settings.txt',
+  sha256: sha256(COMMON),
+  size: COMMON.length,
+};
+
 /** The fingerprint of the poisoned run, which tells it from runs of a second PC that `recover` took in; empty if there is none. */
 export const poisonedFile = ({ poisoned, pc }: World): string =>
   poisoned === undefined ? '' : runOf(poisoned, 0, pc).run.file.sha256;
