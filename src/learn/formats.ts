@@ -1,8 +1,9 @@
 import { type Format, NO_MAPPING, type ParseMapping, type ParseOptions, withDefaults } from '../config/vocabulary.js';
+import { FileError } from '../errors.js';
 import type { FileRecord } from '../model.js';
 import { firstLines, openText } from '../parse/cells.js';
 import { describeDetected } from '../parse/encoding.js';
-import { type Node, type Tree, valueAt } from '../parse/extract/tree.js';
+import type { Tree } from '../parse/extract/tree.js';
 import { readJson, readXml } from '../parse/formats/documents.js';
 import { formatOf } from '../parse/formats/formats.js';
 import { readRecords } from '../parse/formats/records.js';
@@ -11,13 +12,15 @@ import { isBlank, type Line } from '../parse/lines.js';
 import { readFile } from '../parse/parse.js';
 import type { OpenFile, Sheet } from '../parse/source.js';
 import { plural } from '../text.js';
-import { findDates, isDate, settleDates } from './dates.js';
+import { findDates, settleDates } from './dates.js';
 import { mapTables, type TableMapping } from './describe.js';
 import { describeLas } from './las.js';
 import { findAnyDate } from './line-dates.js';
 import { type MeasureContext, type Measured, measureLines, measureText } from './measure.js';
 import type { FinderMapping } from './pieces.js';
 import { describeRecords, isSentAt } from './records.js';
+import { describeTree } from './tree.js';
+import { describeTypedLines } from './typed-lines.js';
 
 /** Measures a file: which mapping reads it, and what the file leaves open. Throws a FileError if that is unclear. */
 export async function measureFile(
@@ -43,7 +46,7 @@ const MAX_LINES = 20_000;
 
 const measureDelimited: Measurer = async (file) => {
   const texts = await firstLines(await openText(file), MAX_LINES);
-  const log = describeLas(texts);
+  const log = describeLas(texts) ?? describeTypedLines(texts);
   const measured = log ? await withDates(log.mapping, file, log.doubts) : await measureText(texts, file);
   const { encoding } = file.known;
   const doubt = describeDetected(encoding);
@@ -73,24 +76,29 @@ const MEASURERS: Readonly<Record<Format, Measurer>> = {
   none: formatOnly('none'),
 };
 
-const MAX_TREE_FACTS = 120;
-const MAX_TREE_TABLES = 20;
-
-interface Outline {
-  readonly facts: Record<string, string>;
-  /** Counted here, because a file may have a million values. */
-  factCount: number;
-  readonly tables: Record<string, TableMapping>;
+async function measureTree(format: 'json' | 'xml', { root }: Tree, file: MeasureContext): Promise<Measured> {
+  const { facts, tables, doubts } = root ? describeTree(root) : { facts: {}, tables: {}, doubts: [] };
+  const problem = await problemOf({ format, facts, tables }, file);
+  if (problem === undefined) return withDates({ format, facts, tables }, file, doubts);
+  // A table that the file cannot be read with is left out.
+  const readable: Record<string, TableMapping> = {};
+  const problems: string[] = [];
+  for (const [name, table] of Object.entries(tables)) {
+    const own = await problemOf({ format, tables: { [name]: table } }, file);
+    if (own === undefined) readable[name] = table;
+    else problems.push(`the table ${JSON.stringify(name)} is not in this mapping: ${own}`);
+  }
+  return withDates({ format, facts, tables: readable }, file, [...doubts, ...problems]);
 }
 
-/** Single values are facts, repeated elements are tables. */
-async function measureTree(format: 'json' | 'xml', tree: Tree, file: MeasureContext): Promise<Measured> {
-  const outline: Outline = { facts: {}, factCount: 0, tables: {} };
-  const { root } = tree;
-  if (root?.isList && root.children.length > 1) addTable('readings', '', root.children, outline);
-  else if (root) visit(root, '', outline);
-  const { facts, tables } = outline;
-  return withDates({ format, facts, tables }, file);
+async function problemOf(mapping: ParseMapping, { read }: MeasureContext): Promise<string | undefined> {
+  try {
+    await read(mapping);
+    return undefined;
+  } catch (error) {
+    if (error instanceof FileError) return error.message;
+    throw error;
+  }
 }
 
 /** Reads the file once to see which texts are dates. */
@@ -137,94 +145,6 @@ const textsOf = (tables: FileRecord['tables']) =>
   tables.flatMap(({ rows }) =>
     rows.slice(0, MAX_SEEN_ROWS).map((row) => ({ text: '', cells: row.map(({ text }) => text) })),
   );
-
-function visit(node: Node, path: string, outline: Outline): void {
-  const groups = new Map<string, Node[]>();
-  for (const [n, child] of node.children.entries()) {
-    // Items of a list have no names, so they are numbered.
-    const name = child.name === '' ? String(n) : child.name;
-    const known = groups.get(name);
-    if (known) known.push(child);
-    else groups.set(name, [child]);
-  }
-  for (const [name, children] of groups) {
-    const [first] = children;
-    if (!first) continue;
-    const ownPath = `${path}/${quotePart(name)}`;
-    const items = children.length === 1 && first.isList ? first.children : children;
-    if (items.length > 1 || (first.isList && items.length > 0)) addTable(name, ownPath, items, outline);
-    else addValue(name, ownPath, first, outline);
-  }
-}
-
-function addValue(name: string, path: string, node: Node, outline: Outline): void {
-  const found = valueAt(node);
-  if (found && isCurve(found.text) && Object.keys(outline.tables).length < MAX_TREE_TABLES) {
-    outline.tables[unique(cleanName(name), outline.tables)] = { columns: { [cleanName(name)]: path } };
-  } else if (found && found.text !== '' && found.text.length <= 200)
-    addFact(factName(name, node), path, outline, isDate(found.text));
-  // A value with its unit is one fact; other attributes of it are facts of their own.
-  if (!found || node.children.some(({ children }) => children.length > 0)) visit(node, path, outline);
-  else
-    for (const child of node.children)
-      if (child.name.startsWith('@')) addValue(child.name, `${path}/${child.name}`, child, outline);
-}
-
-/** Many numbers in one text are the points of a curve. */
-const isCurve = (text: string): boolean =>
-  /^\s*(?:[-+\d.,]+(?:[eE][-+]?\d+)?;?\s+){5}/.test(text) && /^[-+\d.,;eE\s]+$/.test(text);
-
-/** Repeated elements of up to this number are visited one by one. */
-const FEW = 5;
-
-/** Plain values are a column, elements with values are rows. */
-function addTable(name: string, path: string, items: readonly Node[], outline: Outline): void {
-  if (Object.keys(outline.tables).length >= MAX_TREE_TABLES) return;
-  const isPlain = items.every(({ children }) => children.length === 0);
-  const hasValues = isPlain || items.some(({ children }) => children.some((child) => valueAt(child) !== undefined));
-  const ownName = unique(/^\d+$/.test(name) ? 'readings' : cleanName(name), outline.tables);
-  const where = path || '/';
-  if (hasValues) outline.tables[ownName] = isPlain ? { columns: { value: where } } : { rows: where };
-  if (isPlain) return;
-  const [first] = items;
-  const isDeep = ({ children }: Node) => children.some((child) => child.children.length > 0);
-  if (items.length <= FEW) {
-    for (const [n, item] of items.entries()) if (isDeep(item)) visit(item, `${path}/${n}`, outline);
-  } else if (first && isDeep(first)) visitLists(first, path, outline);
-}
-
-/** Within many rows, only lists are added: the points of each scan. */
-function visitLists(node: Node, path: string, outline: Outline): void {
-  for (const child of node.children) {
-    const ownPath = `${path}/${quotePart(child.name)}`;
-    if (child.isList && child.children.length > 1) addTable(child.name, ownPath, child.children, outline);
-    else if (child.name !== '' && child.children.length > 0) visitLists(child, ownPath, outline);
-  }
-}
-
-/** Dates are added even if there are already many facts. */
-function addFact(name: string, path: string, outline: Outline, isDated: boolean): void {
-  if (outline.factCount >= (isDated ? 2 : 1) * MAX_TREE_FACTS) return;
-  outline.facts[unique(name, outline.facts)] = path;
-  outline.factCount += 1;
-}
-
-/** An attribute is named with its element: `Sample name`. So is a unit in a list of units: it is not the value of the name. */
-const factName = (name: string, { parent }: Node): string =>
-  parent && (name.startsWith('@') || /^units?$/i.test(parent.name))
-    ? `${cleanName(parent.name)} ${cleanName(name)}`.trim()
-    : cleanName(name);
-
-const cleanName = (name: string): string => name.replace(/^@/, '').trim();
-
-function unique(name: string, taken: object): string {
-  let own = name;
-  for (let n = 2; own in taken; n++) own = `${name} ${n}`;
-  return own;
-}
-
-/** In quotes if it contains a special character of paths. */
-const quotePart = (name: string): string => (/[/[\]"*]/.test(name) ? `"${name}"` : name);
 
 /** Each sheet takes as long as a file. */
 const MAX_SHEETS = 30;

@@ -203,7 +203,7 @@ describe('trees', () => {
     );
     expect(columns(record)).toEqual(['counts [cps]']);
     expect(rows(record).map(({ counts }) => counts)).toEqual([331, 340, 338, 352, 361, 377, 390]);
-    expect(meta(record)).toMatchObject({ id: 7, hkl: '0 0 1' });
+    expect(meta(record)).toMatchObject({ 'scan id': 7, hkl: '0 0 1' });
   });
 
   test('a list of records that is the whole file is a table', async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { parsePath } from '../../src/parse/extract/tree.js';
+import { parsePath } from '../../src/parse/extract/path.js';
 import { columns, meta, readAs, refusalAs, rows } from '../support/reading.js';
 
 describe('a path', () => {
@@ -71,6 +71,42 @@ describe('rows', () => {
       { plate: 'P1', operator: 'Ada', serial: 'S-77', od: 0.12 },
       { plate: 'P2', operator: 'Bob', serial: 'S-77', od: 0.21 },
     ]);
+  });
+
+  test('`..` is what contains the row, without its list, and `name()` the name', async () => {
+    const text = '{"runs":{"R1":{"id":7,"points":[{"y":1},{"y":2}]},"R2":{"points":[{"y":3}]}}}';
+    const columns = { run: '../name()', id: '../id', y: 'y' };
+    expect(rows(await readAs('json', text, { table: { rows: '/runs/*/points', columns } }))).toEqual([
+      { run: 'R1', id: 7, y: 1 },
+      { run: 'R1', id: 7, y: 2 },
+      { run: 'R2', id: null, y: 3 },
+    ]);
+    const quoted = '{"list":[{"..":1,"name()":2}]}';
+    const own = { table: { rows: '/list', columns: { a: '".."', b: '"name()"' } } };
+    expect(rows(await readAs('json', quoted, own))).toEqual([{ a: 1, b: 2 }]);
+  });
+
+  test('the items of arrays in a row are rows, and single values repeat', async () => {
+    const text = '[{"id":"a","x":[1,2],"y":[3,4]},{"id":"b","x":5,"y":6},{"id":"c"}]';
+    const table = { rows: '/', columns: { id: 'id', x: 'x', y: 'y' } };
+    expect(rows(await readAs('json', text, { table }))).toEqual([
+      { id: 'a', x: 1, y: 3 },
+      { id: 'a', x: 2, y: 4 },
+      { id: 'b', x: 5, y: 6 },
+      { id: 'c', x: null, y: null },
+    ]);
+    const xml = '<a><s n="1"><y>1 2 3 4 5</y></s><s n="2"><y>6 7 8 9 10 11</y></s></a>';
+    const curve = { rows: '//s', columns: { n: '@n', y: 'y' } };
+    expect(rows(await readAs('xml', xml, { table: curve })).at(-1)).toEqual({ n: 2, y: 11 });
+    const short = '<a><s><y>1 2 3</y></s><s><y>1 2 3 4 5</y></s></a>';
+    const texts = await readAs('xml', short, { table: { rows: '//s', columns: { y: 'y' } } });
+    expect(rows(texts)).toEqual([{ y: '1 2 3' }, { y: '1 2 3 4 5' }]);
+  });
+
+  test('arrays of different lengths in a row are refused', async () => {
+    const table = { rows: '/', columns: { x: 'x', y: 'y' } };
+    const { message } = await refusalAs('json', '[{"x":[1,2],"y":[3]}]', { table });
+    expect(message).toBe('the arrays of this row differ in length: x has 2 values, y has 1');
   });
 
   test('without `columns`, the plain values of the rows are the columns', async () => {

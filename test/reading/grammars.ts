@@ -190,6 +190,46 @@ function smallTable(random: Random): Content {
   return { lines, facts, tables: [table], date: undefined };
 }
 
+const codeOf = (code: string): string => code.replace(/^\W/, '');
+
+/** The first cell of each line is its kind: facts, names and rows; often rows of two kinds. */
+function typedLines(random: Random): Content {
+  const sign = pick(random, [',', ';', '\t', '|']);
+  const [head, names, data, outer, end] = pick(random, [
+    ['H', 'C', 'D', 'S', 'T'],
+    ['INFO', 'COLS', 'DATA', 'SAMPLE', 'END'],
+    ['#H', '#N', '#R', '#S', '#E'],
+    ['$HDR', '$NAM', '$PNT', '$SMP', '$FIN'],
+  ] as const);
+  const facts = someFacts(random).map(({ unit, ...each }) =>
+    unit === undefined ? { ...each, unit } : { ...each, unit, text: each.text.replace(` ${unit}`, '') },
+  );
+  const isNamed = random.chance(0.6);
+  const groups = random.chance(0.5) ? 2 + random.below(3) : 0;
+  const sizes = groups === 0 ? [4 + random.below(9)] : range(groups).map(() => 2 + random.below(4));
+  const rows = sizes.reduce((a, b) => a + b, 0);
+  const samples = range(groups).map((n) => `S-${two(n + 1)}`);
+  const masses = numbers(random, groups, 9);
+  const measured = [column('Time', 's', range(rows)), column('Signal', 'mV', numbers(random, rows, 50))];
+  const all = [...measured, column('Flow', 'mL/min', numbers(random, rows, 3))].slice(0, 2 + random.below(2));
+  const lines = facts.map(({ name, text, unit }) => [head, name, text, ...(unit ? [unit] : [])].join(sign));
+  const header = [names, ...all.map((each) => withUnit(each, '('))].join(sign);
+  let row = 0;
+  for (const [n, size] of sizes.entries()) {
+    if (groups > 0) lines.push([outer, samples[n], 'liquid', masses[n], 'x'].join(sign));
+    if (isNamed && (n === 0 || random.chance(0.5))) lines.push(header);
+    for (const _ of range(size)) {
+      lines.push([data, ...all.map(({ values }) => values[row])].join(sign));
+      row++;
+    }
+  }
+  if (random.chance(0.5)) lines.push([end, 'Points', rows].join(sign));
+  const table = all.map((each, n) => (isNamed ? each : { ...each, name: `${codeOf(data)} ${n + 2}`, unit: undefined }));
+  const ids = sizes.flatMap((size, n) => range(size).map(() => samples[n] ?? ''));
+  const tables = groups === 0 ? [table] : [[column(`${codeOf(outer)} 2`, undefined, ids), ...table]];
+  return { lines, facts, tables, date: undefined };
+}
+
 const OTHER_DATES = ['Exported', 'Report printed', 'Last calibration', 'Method created', 'Calibration due', 'Approved'];
 const RUN_DATES = ['Acquired', 'Run date', 'Measurement date', 'Injection time', 'Date'];
 
@@ -231,7 +271,15 @@ function dates(random: Random): Content {
   return { lines, facts, tables: [table], date: isKnown ? iso : undefined };
 }
 
-const CONTENTS = { levels, statistics, beside, transposed, 'small table': smallTable, dates };
+const CONTENTS = {
+  levels,
+  statistics,
+  beside,
+  transposed,
+  'small table': smallTable,
+  dates,
+  'typed lines': typedLines,
+};
 
 export type Grammar = keyof typeof CONTENTS;
 export const GRAMMARS = Object.keys(CONTENTS) as Grammar[];

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { generate } from './generate.js';
 import { GRAMMARS, generateIn } from './grammars.js';
 import { findMappingProblem, findNextProblem } from './mappings.js';
+import { generateTree, TREE_SHAPES } from './trees.js';
 
 const SEEDS = Array.from({ length: 40 }, (_, n) => n + 101);
 
@@ -18,8 +19,8 @@ async function problemsOf(
   return problems;
 }
 
-// Facts beside rows cannot be added or removed alone.
-test.each(GRAMMARS.filter((grammar) => grammar !== 'beside'))(
+// Facts beside rows cannot be added or removed alone, nor those of typed lines.
+test.each(GRAMMARS.filter((grammar) => grammar !== 'beside' && grammar !== 'typed lines'))(
   'learned mappings of files with %s read their file and the next one',
   async (grammar) => {
     const file = (seed: number) => generateIn(grammar, seed);
@@ -28,6 +29,11 @@ test.each(GRAMMARS.filter((grammar) => grammar !== 'beside'))(
     expect(await problemsOf(async (seed) => findNextProblem(file(seed), seed), seeds)).toEqual([]);
   },
 );
+
+test.each(TREE_SHAPES)('learned mappings of JSON and XML of %s read their file', async (shape) => {
+  const seeds = SEEDS.slice(0, 8);
+  expect(await problemsOf(async (seed) => findMappingProblem(generateTree(shape, seed)), seeds)).toEqual([]);
+});
 
 test('nothing complains about a learned mapping, and it reads its file as without a mapping', async () => {
   expect(await problemsOf((seed) => findMappingProblem(generate(seed)))).toEqual([]);

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { generate } from './generate.js';
 import { GRAMMARS, generateIn } from './grammars.js';
 import { score, scoreAll } from './score.js';
+import { generateTree, TREE_SHAPES } from './trees.js';
 
 /*
  * How well files in random layouts are read without a mapping. `npm run bench -- reading SEED` prints the same numbers
@@ -43,6 +44,20 @@ test.each(GRAMMARS)('files with %s are read without a wrong value or date, and m
   for (const { right, all } of [facts, readings, units]) expect(right / all).toBeGreaterThan(least);
   expect(dates.right).toBe(dates.all);
 });
+
+test.each(TREE_SHAPES)(
+  'JSON and XML of %s are read without a wrong value or date, and mostly in full',
+  async (shape) => {
+    const seeds = SEEDS.slice(0, 15);
+    for (const seed of seeds) expect(generateTree(shape, seed)).toEqual(generateTree(shape, seed));
+    const { mistakes, refused, facts, readings, units, dates } = await scoreAll(seeds, (seed) =>
+      generateTree(shape, seed),
+    );
+    expect(mistakes).toEqual([]);
+    expect(refused).toBe(0);
+    for (const { right, all } of [facts, readings, units, dates]) expect(right / all).toBeGreaterThan(0.95);
+  },
+);
 
 test('a value, unit or date that differs from the truth is noticed', async () => {
   const file = generate(35);

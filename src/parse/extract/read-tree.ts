@@ -51,6 +51,8 @@ interface FoundColumn {
   readonly name: string;
   readonly spec: Where | undefined;
   readonly cells: readonly (Found | undefined)[];
+  /** If the column is an array in each row: those arrays. */
+  readonly arrays?: readonly (readonly Found[] | undefined)[] | undefined;
 }
 
 interface FoundTable {
@@ -149,9 +151,10 @@ async function findRows(path: string, options: TableOptions, reading: Reading): 
     const missing = tree.explainMissing(path);
     throw refuseMissing({ ...missing, message: `nothing matches \`rows: ${path}\`: ${missing.message}` }, reading);
   }
-  const columns = options.columns
+  const selected = options.columns
     ? await selectColumns(options.columns, rows, reading)
     : await ownColumns(rows, reading);
+  const { columns, origins } = spreadArrays(selected, rows, reading);
   const tests: ((row: number) => boolean)[] = [];
   const where: NonNullable<TableOptions['where']> = {};
   for (const [name, conditions] of Object.entries(options.where ?? {})) {
@@ -163,8 +166,36 @@ async function findRows(path: string, options: TableOptions, reading: Reading): 
       tests.push((row) => test(cells[row]?.text ?? ''));
     }
   }
-  const lines = rows.map(({ line }) => line);
-  return { columns, lines, where, keeps: (row) => tests.every((test) => test(row)) };
+  const lines = origins.map(
+    (origin, n) => columns.find(({ arrays }) => arrays)?.cells[n]?.line ?? rows[origin]?.line ?? 1,
+  );
+  return { columns, lines, where, keeps: (row) => tests.every((test) => test(origins[row] ?? row)) };
+}
+
+/** The items of the arrays of a row are rows of their own, in which the single values repeat. Without items, it is one row. */
+function spreadArrays(columns: readonly FoundColumn[], rows: readonly Row[], { context }: Reading) {
+  const arrays = columns.filter((column) => column.arrays);
+  const [first, ...others] = arrays;
+  if (!first) return { columns, origins: [...rows.keys()] };
+  const origins: number[] = [];
+  const lengthIn = ({ arrays: lists }: FoundColumn, row: number) => lists?.[row]?.length ?? 0;
+  for (const [n, { line }] of rows.entries()) {
+    const length = lengthIn(first, n);
+    const other = others.find((column) => lengthIn(column, n) !== length);
+    if (other) {
+      const lengths = `${first.name} has ${length} values, ${other.name} has ${lengthIn(other, n)}`;
+      const hint = 'define a separate table for each array';
+      throw context.refuse(`the arrays of this row differ in length: ${lengths}`, { line, hint });
+    }
+    for (let item = 0; item < Math.max(1, length); item++) origins.push(n);
+  }
+  const spread = columns.map((column) => ({
+    ...column,
+    cells: column.arrays
+      ? column.arrays.flatMap((list): (Found | undefined)[] => (list && list.length > 0 ? [...list] : [undefined]))
+      : origins.map((origin) => column.cells[origin]),
+  }));
+  return { columns: spread, origins };
 }
 
 async function selectColumns(wanted: NonNullable<TableOptions['columns']>, rows: readonly Row[], reading: Reading) {
@@ -173,10 +204,31 @@ async function selectColumns(wanted: NonNullable<TableOptions['columns']>, rows:
     : Object.entries(wanted);
   const columns: FoundColumn[] = [];
   for (const [name, spec] of specs) {
-    const cells = spec?.start === undefined ? await joinedCells(name, spec, rows, reading) : [];
-    columns.push({ name, spec, cells });
+    const arrays = arraysAt(name, spec, rows, reading);
+    const cells = arrays || spec?.start !== undefined ? [] : await joinedCells(name, spec, rows, reading);
+    columns.push({ name, spec, cells, arrays });
   }
   return columns;
+}
+
+/**
+ * The arrays of a column in the rows; undefined if none is an array. Some programs write an array of one value as a
+ * single value. Numbers in texts are arrays only if no row has another text.
+ */
+function arraysAt(name: string, spec: Where | undefined, rows: readonly Row[], { tree }: Reading) {
+  const [path = name, ...others] = spec?.from ?? [];
+  const at = others.length > 0 || spec?.start !== undefined ? undefined : tree.items?.(path);
+  if (!at) return undefined;
+  const found = rows.map(at);
+  const filled = found.filter((each) => each && each.items.length > 0);
+  const areTexts = filled.length > 0 && filled.every((each) => each?.isArray === 'text');
+  if (!areTexts && !filled.some((each) => each?.isArray === true)) return undefined;
+  const unitAt = typeof spec?.unit === 'object' ? tree.lookup(spec.unit.from) : undefined;
+  return found.map((each, n) => {
+    each?.take();
+    const unit = unitAt?.(rows[n])?.text;
+    return unit ? each?.items.map((item) => ({ ...item, unit })) : each?.items;
+  });
 }
 
 /** Joins `[Date, Time]` with a space. `unit: { from }` is looked up in each row. */

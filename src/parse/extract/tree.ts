@@ -1,4 +1,5 @@
 import { suggestName } from '../lines.js';
+import { type Condition, type Path, parsePath, type Step, writtenTo } from './path.js';
 import { isPlainNumber, type LineRange, MIN_SHORT_ROWS, spanOf } from './unread.js';
 
 /** A value as the file writes it. */
@@ -36,12 +37,23 @@ export interface Tree {
   lookup(path: string | number): Lookup;
   /** The list at a path, for columns that are parallel arrays. */
   list(path: string | number): { readonly items: readonly Found[] } | Missing;
+  /** What is at a path of a row, if that may be an array. */
+  items?(path: string | number): (row: Row) => Items | undefined;
   /** The plain values of a row by their names, which may repeat. */
   values(row: Row): Iterable<readonly [name: string, found: Found]>;
   /** The values that were not looked up. */
   unread(): UnreadValues;
   /** From a row if the path is relative. */
   explainMissing(path: string | number, row?: Row): Missing;
+}
+
+/** The items of an array, or a single value as one item. */
+interface Items {
+  readonly items: readonly Found[];
+  /** `text`: numbers in one text. */
+  readonly isArray: boolean | 'text';
+  /** Marks them as read. */
+  take(): void;
 }
 
 export interface UnreadValues {
@@ -87,6 +99,7 @@ export function createNodeTree(root: Node, size: number, comments: readonly Line
     },
     lookup: (path) => createLookup(parsePath(path), root, use),
     list: (path) => listAt(parsePath(path), root, use),
+    items: (path) => createItems(parsePath(path), use),
     values: (row) => plainValues(row as Node, use),
     unread: () => unusedValues(root, used, comments),
     explainMissing(path, row) {
@@ -200,6 +213,27 @@ function listAt(path: Path, root: Node, use: Use): { readonly items: readonly Fo
   return items.length === found.length ? { items } : explainMissing(path, root);
 }
 
+/** A text with fewer numbers is a single value, such as a position. */
+const MIN_POINTS = 5;
+
+/** A JSON array of a row, or a text that is a list of numbers. */
+function createItems({ isAbsolute, steps }: Path, use: Use): (row: Row) => Items | undefined {
+  if (isAbsolute) return () => undefined;
+  return (row) => {
+    const [first, ...others] = walk(steps, [row as Node]);
+    if (!first || others.length > 0) return undefined;
+    if (first.isList) {
+      const items = first.children.map(valueAt);
+      const areValues = items.every((item) => item !== undefined);
+      return areValues ? { items, isArray: true, take: () => first.children.forEach(use) } : undefined;
+    }
+    const only = valueAt(first);
+    const items = only && only.text !== '' ? numbersIn(only) : [];
+    const isArray = items.length >= MIN_POINTS ? 'text' : false;
+    return { items: isArray ? items : only && only.text !== '' ? [only] : [], isArray, take: () => use(first) };
+  };
+}
+
 const NUMBER = /^[+-]?(?:\d+[.,]?\d*|[.,]\d+)(?:[eE][+-]?\d+)?$/;
 
 /** A comma separates numbers if a blank follows it or if there are decimal points; otherwise it may be a decimal mark. */
@@ -224,8 +258,8 @@ function* plainValues(row: Node, use: Use): Generator<readonly [string, Found]> 
   }
 }
 
-const UNIT = /^@?units?$/i;
-const VALUE = /^@?value$/i;
+export const UNIT = /^@?(?:units?|uom|unit_?(?:name|text)|units?_?of_?measure)$/i;
+export const VALUE = /^(?:@?(?:value|val|magnitude)|#text|\$)$/i;
 
 /** The value of a node; undefined if it is more than a single value. `{ value, unit }` is a single value. */
 export function valueAt(node: Node): Found | undefined {
@@ -300,12 +334,24 @@ function walk(steps: readonly Step[], from: readonly Node[]): readonly Node[] {
 }
 
 function takeStep(step: Step, from: readonly Node[], isFirst: boolean): readonly Node[] {
+  if (step.turn === 'up') return [...new Set(from.flatMap((node) => containerOf(node) ?? []))];
+  if (step.turn === 'name') return from.map(nameNode);
   const found = step.isDeep ? descendants(step, from) : children(step, from, isFirst);
   if (step.conditions.length === 0) return found;
   return found
     .flatMap((node) => itemsOf(node))
     .filter((node) => step.conditions.every((condition) => meets(condition, node)));
 }
+
+/** What contains a node. Lists are not in paths, so an item is in what contains its list. */
+function containerOf({ parent }: Node): Node | undefined {
+  let node = parent;
+  while (node?.isList) node = node.parent;
+  return node;
+}
+
+/** The name of a node as a value. */
+const nameNode = (node: Node): Node => ({ ...node, name: 'name()', parent: node, children: [], text: node.name });
 
 const matches = ({ name }: Node, wanted: string): boolean => (wanted === '*' ? !name.startsWith('@') : name === wanted);
 
@@ -390,82 +436,4 @@ function commonNode(row: Node, hit: Node | undefined): Node | undefined {
     else other = other.parent;
   }
   return one;
-}
-
-/** A path into a tree: `/a/b`, `//b`, `peak list/0/@id`, `//Series[@name=Value]/F`. */
-export interface Path {
-  readonly written: string;
-  /** From the root of the file; otherwise from the row. */
-  readonly isAbsolute: boolean;
-  readonly steps: readonly Step[];
-}
-
-export interface Step {
-  /** As in the file, with `@` before an attribute; `*` matches any name. */
-  readonly name: string;
-  /** The name as a number, if it is one. */
-  readonly index: number | undefined;
-  /** At any depth. */
-  readonly isDeep: boolean;
-  readonly conditions: readonly Condition[];
-}
-
-/** `[key=value]`. */
-export interface Condition {
-  readonly key: readonly Step[];
-  readonly value: string;
-}
-
-/** The row itself is `.`, the root `/`. Names with slashes or brackets can be in double quotes. */
-export function parsePath(written: string | number): Path {
-  const text = String(written).trim();
-  const steps: Step[] = [];
-  let isDeep = false;
-  for (const [n, piece] of splitAtSlashes(text).entries()) {
-    if (piece === '') isDeep = n > 0;
-    else if (piece !== '.') {
-      steps.push(parseStep(piece, isDeep));
-      isDeep = false;
-    }
-  }
-  return { written: text, isAbsolute: text.startsWith('/'), steps };
-}
-
-/** Slashes in brackets and quotes belong to a name: `Flow [mL/min]`. */
-function splitAtSlashes(text: string): string[] {
-  const pieces: string[] = [];
-  let from = 0;
-  for (let at = 0; at < text.length; at++) {
-    const character = text[at];
-    const close = character === '"' ? text.indexOf('"', at + 1) : character === '[' ? text.indexOf(']', at) : -1;
-    if (close > at) at = close;
-    else if (character === '/') {
-      pieces.push(text.slice(from, at).trim());
-      from = at + 1;
-    }
-  }
-  return [...pieces, text.slice(from).trim()];
-}
-
-const CONDITIONS = /^(.*?)((?:\[[^[\]=]+=[^[\]]*\])+)$/s;
-
-function parseStep(piece: string, isDeep: boolean): Step {
-  const [, before = piece, brackets = ''] = CONDITIONS.exec(piece) ?? [];
-  const isQuoted = before.length > 2 && before.startsWith('"') && before.endsWith('"');
-  const name = isQuoted ? before.slice(1, -1) : before.trim();
-  const index = !isQuoted && /^\d{1,9}$/.test(name) ? Number(name) : undefined;
-  return { name: name === '' ? '*' : name, index, isDeep, conditions: parseConditions(brackets) };
-}
-
-function parseConditions(brackets: string): Condition[] {
-  return [...brackets.matchAll(/\[([^=]+)=([^\]]*)\]/g)].map(([, key = '', value = '']) => ({
-    key: parsePath(key).steps,
-    value: value.trim().replace(/^(["'])(.*)\1$/s, '$2'),
-  }));
-}
-
-/** The path up to its n-th step. */
-function writtenTo({ isAbsolute, steps }: Path, n: number): string {
-  const parts = steps.slice(0, n + 1).map(({ name, isDeep }) => (isDeep ? `/${name}` : name));
-  return `${isAbsolute ? '/' : ''}${parts.join('/')}`;
 }

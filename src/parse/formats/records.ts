@@ -1,14 +1,11 @@
 import { findDelimiter, lineFormat, splitLine } from '../cells.js';
+import { type Condition, type Path, parsePath, type Step } from '../extract/path.js';
 import {
-  type Condition,
   countWhile,
   type Found,
   type Lookup,
   type Missing,
-  type Path,
-  parsePath,
   type Row,
-  type Step,
   type Tree,
   type UnreadValues,
 } from '../extract/tree.js';
