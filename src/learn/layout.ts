@@ -16,7 +16,7 @@ import {
   PLAIN_NUMBER,
   type Range,
 } from './header.js';
-import { areSamples, isMeasure, isQuantity, isSimilarWidth, isSubject, kindsOf, mergeKinds } from './kinds.js';
+import { areSamples, isMeasure, isQuantity, isSimilarWidth, isSubject, isWord, kindsOf, mergeKinds } from './kinds.js';
 import { type FoundLevels, findLevels } from './levels.js';
 import { findLongRow, type LongRow, widthOf } from './long-rows.js';
 
@@ -258,8 +258,11 @@ function isTable(lines: readonly Line[], body: Body, header: Header, region: Ran
   if (rows < 3 && !areClearRows(lines, body, header, region)) return false;
   if (columns < 2) return columns === 1 && hasNumbers && rows >= 10;
   if (header.rows === 0) {
+    // Indented facts have an empty first cell, and few numbers.
+    const isIndented = body.kinds[0] === 'any' && body.kinds.filter(isMeasure).length <= 2;
+    const first = isIndented ? body.kinds.find((kind) => kind !== 'any') : body.kinds[0];
     // Without numbers, the lines of a log.
-    if (body.kinds[0] !== 'text' || !hasNumbers) return rows >= 3;
+    if (first !== 'text' || !hasNumbers) return rows >= 3;
     // Lines that each start with another name are facts; lines that start with the same few words are records.
     return columns >= 3 && rows >= 3 && repetition(lines, body) >= 0.5;
   }
@@ -318,9 +321,12 @@ function isIsolated(lines: readonly Line[], { from, to }: Range, region: Range):
   return isFree(from - 1) && isFree(to);
 }
 
-/** The share of first cells that occur more than once. */
+/** The share of first cells that occur more than once. The name of an indented fact is one of them. */
 function repetition(lines: readonly Line[], { from, to }: Range): number {
-  const first = lines.slice(from, to).map(({ cells }) => cells[0] ?? '');
+  const first = lines.slice(from, to).map((line) => {
+    const [cell = ''] = filledCells(line);
+    return line.cells[0] === '' && !isWord(cell) ? '' : cell;
+  });
   return 1 - (new Set(first).size - 1) / Math.max(1, first.length - 1);
 }
 

@@ -82,6 +82,23 @@ test('facts that name the columns further down are not the names of the columns'
 });
 
 describe('printed reports', () => {
+  test('indented lines that start with different names are facts', async () => {
+    const record = await read(
+      [
+        'Results of titration 42',
+        '  Sample size      1.2034 g',
+        '  Titrant          NaOH 0.1 mol/L',
+        '  EP1              8.3421 mL      pH 8.42',
+        '  EP2             12.0310 mL      pH 10.01',
+        '  Content          5.678 %',
+        '  User             ada',
+        '',
+      ].join('\n'),
+    );
+    expect(meta(record)).toMatchObject({ 'Sample size': 1.2034, Content: 5.678, User: 'ada' });
+    expect(record.tables).toEqual([]);
+  });
+
   test('several facts in a line are separated by gaps', async () => {
     const record = await read(
       [
