@@ -91,6 +91,7 @@ describe('printed reports', () => {
         '  EP1              8.3421 mL      pH 8.42',
         '  EP2             12.0310 mL      pH 10.01',
         '  Content          5.678 %',
+        '  Start time       2023-03-04 11:12:13',
         '  User             ada',
         '',
       ].join('\n'),
