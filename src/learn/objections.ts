@@ -162,7 +162,11 @@ type Check = readonly [reason: string, fits: (fact: Fact, context: Context) => b
 const WRONG: readonly Check[] = [
   ['the name is not a word', ({ name }) => isNoName(name)],
   ['the value is another name', isAnotherName],
-  ['the value is only a unit', ({ name, text, isText }) => isText && isOnlyUnit(name, text)],
+  // The unit of a column is written like a fact: `Humidity,%rh`.
+  [
+    'the value is only a unit',
+    ({ name, text, isText }, { columnNames }) => isText && !columnNames.has(folded(name)) && isOnlyUnit(name, text),
+  ],
   ['the value repeats the name', ({ name, text, isText }) => isText && isRepeated(name, text)],
   ['a bracket is open, so the line was cut', ({ name, text }) => hasOpenBracket(name, text)],
   ['the name contains a value', ({ name }) => VALUE_IN_NAME.test(name)],
@@ -179,7 +183,7 @@ const PATH = /^(?:[A-Za-z]:[\\/]|\\\\|https?:)/;
 /** Their values can be names. */
 const SAYS_NAME =
   /ax[ie]s|label|column|dimension|type|mode|name|channel|field|param|header|quantity|signal|property|variable|measur|plot|sort|unit|source|method|group/i;
-const VALUE_IN_NAME = /\S\s{3,}(?![[(]|-\p{L})\S|\S\s+[=:]\s+\S/u;
+const VALUE_IN_NAME = /\S\s{3,}(?![[(]|-\p{L})\S|\S\s+[=:]\s+(?![-\d.]+$)\S/u;
 const PAIR = /(?:^|[\s,;{|])\p{L}[\p{L}\p{N} _.]{0,30}[:=]\s*(?![\\/])\S/gu;
 
 const folded = (text: string): string =>
@@ -195,24 +199,25 @@ const isNoName = (name: string): boolean => !/\p{L}|^[<>#≤≥]/u.test(name) ||
 
 /** A label, the name of another fact, or one of the names of columns in a row of them. */
 function isAnotherName({ name, text, isText }: Fact, { factNames, columnNames }: Context): boolean {
-  if (LABEL.test(text) && !PATH.test(text)) return true;
+  if (LABEL.test(text) && !PATH.test(text)) return !name.startsWith('heading');
   const [own, other] = [folded(name), folded(text)];
   if (!isText || own === other) return false;
   return (factNames.has(other) && !SAYS_NAME.test(name)) || (columnNames.has(own) && columnNames.has(other));
 }
 
-/** Short symbols are also abbreviations of persons, gases and places. */
+/** Symbols of letters are also words, and abbreviations of persons, gases and places. */
 function isOnlyUnit(name: string, text: string): boolean {
   const unit = bareUnit(text) ?? '';
   if (SAYS_NAME.test(name) || UNITS_NAME.test(name) || !isUnit(unit)) return false;
-  return unit === text ? /[°µμ%Ω]|\p{Ll}\/|\/\p{Ll}|^\p{L}{3,}$/u.test(text) : !/^\W*\d/.test(text);
+  return unit === text ? /[°µμ%Ω]|\p{Ll}\/|\/\p{Ll}/u.test(text) : !/^\W*\d/.test(text);
 }
 
 const UNITS_NAME = /einheit|unidad|eenhe|единиц|単位|单位/i;
 
 function isRepeated(name: string, text: string): boolean {
   const words = wordsIn(name);
-  return words !== '' && words === wordsIn(text.replace(/\[[^\]]*\]|\([^)]*\)/g, ''));
+  // A single word can be its own default: `User: USER`.
+  return /[ [(]/.test(words + text) && words === wordsIn(text.replace(/\[[^\]]*\]|\([^)]*\)/g, ''));
 }
 
 const wordsIn = (text: string): string => (text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []).join(' ');
@@ -253,10 +258,12 @@ function isJoined({ text, isText, line }: Fact, { sign }: Context): boolean {
   if (text.includes('\t')) return true;
   if (sign === undefined || sign.trim() === '' || !text.includes(sign) || !line || line.cells.includes(text))
     return false;
-  return !isRunningText(line) && !text.includes(`${sign} `) && text.split(sign).length < MAX_JOINED;
+  return (
+    !isRunningText(line) && !text.includes(`${sign} `) && isFew(text.split(sign).filter((part) => part !== '').length)
+  );
 }
 
-const MAX_JOINED = 10;
+const isFew = (cells: number): boolean => cells > 1 && cells < 10;
 
 const hasPairs = (text: string): boolean => !PATH.test(text) && (text.match(PAIR)?.length ?? 0) > 1;
 

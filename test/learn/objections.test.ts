@@ -98,6 +98,11 @@ describe('a fact that may be wrong is shown with a doubt', () => {
 test.each([
   ['a unit in the name', 'Mass (mg): 3.98', { Mass: '3.98' }],
   ['an axis', 'X axis: Time\nTime: 3', { 'X axis': 'Time', Time: '3' }],
+  ['a word that is also a unit', 'Battery: cell', { Battery: 'cell' }],
+  ['a word that is its own value', 'User: USER', { User: 'USER' }],
+  ['a condition in the name', 'Area at p = 0.3: 158', { 'Area at p = 0.3': '158' }],
+  ['a heading that ends in a sign', 'Assay 7:', { heading: 'Assay 7:' }],
+  ['a sign', 'Delimiter: ","', { Delimiter: ',' }],
   ['a gas', 'Atmosphere: N2', { Atmosphere: 'N2' }],
   ['a path', 'File: C:\\Data\\a=1.csv', { File: 'C:\\Data\\a=1.csv' }],
   ['a limit', '< 83: 0 %', { '< 83': '0 %' }],
@@ -114,6 +119,11 @@ test('without a mapping, the entry shows the doubts; `learn` shows them with the
   const doubt = expect.stringContaining('facts that may be wrong, because the value contains other names');
   expect((await read(text)).assumed).toEqual([doubt]);
   expect((await measured(text)).doubts).toContainEqual(doubt);
+});
+
+test('the unit of a column, written like a fact, is kept', async () => {
+  const table = tableOf([{ name: 'Time' }, { name: 'Humidity' }], ['1', '37.9'], ['2', '38.1']);
+  expect((await check('Humidity,%rh', { Humidity: '%rh' }, [table], ',')).kept).toEqual(['Humidity']);
 });
 
 describe('a table that the text does not support', () => {
