@@ -362,3 +362,10 @@ export function globDepth(pattern: string): number {
 
 /** A text as a pattern that matches it. */
 export const escapeRegex = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&').replace(/\t/g, '\\t');
+
+/** A name that is not taken: the second `Area` is `Area 2`. */
+export function unique(name: string, taken: object): string {
+  let own = name;
+  for (let n = 2; own in taken; n++) own = `${name} ${n}`;
+  return own;
+}

@@ -2,7 +2,7 @@ import type { ParseMapping } from '../config/vocabulary.js';
 import { quotePart } from '../parse/extract/path.js';
 import { type Node, UNIT, VALUE, valueAt } from '../parse/extract/tree.js';
 import { isPlainNumber } from '../parse/extract/unread.js';
-import { plural } from '../text.js';
+import { plural, unique } from '../text.js';
 import { isDate } from './dates.js';
 import type { TableMapping } from './describe.js';
 import { type FoundRecord, isCurve, isKeyed, isText, itemsOf, matrixWidth, recordsIn } from './tree-shapes.js';
@@ -87,10 +87,15 @@ export function describeTree(root: Node): TreeDescription {
   }
   const facts = nameFacts(outline);
   const tables: Record<string, TableMapping> = {};
-  for (const [name, table] of outline.tables.slice(0, MAX_TABLES)) tables[unique(name, tables)] = table;
-  for (const [name] of outline.tables.slice(MAX_TABLES)) outline.left.push(name);
+  // The first table is that of the readings, so a list of plain values is behind the others.
+  const sorted = outline.tables.toSorted(([, a], [, b]) => Number(isPlainList(a)) - Number(isPlainList(b)));
+  for (const [name, table] of sorted.slice(0, MAX_TABLES)) tables[unique(name, tables)] = table;
+  for (const [name] of sorted.slice(MAX_TABLES)) outline.left.push(name);
   return { facts, tables, doubts: [...outline.doubts, ...leftDoubt(outline.left)] };
 }
+
+const isPlainList = ({ rows, columns = {} }: TableMapping): boolean =>
+  rows === undefined && Object.keys(columns).join() === 'value';
 
 function leftDoubt(left: readonly string[]): string[] {
   if (left.length === 0) return [];
@@ -275,9 +280,8 @@ function describeLists(level: Level, { lists }: Content, outline: Outline): void
     const up = '../'.repeat(list.steps);
     const context = [...level.context, ...keys].map((part) => ({ ...part, path: up + part.path }));
     if (level.path !== '' && keys.length === 0 && level.nodes.length > 1) {
-      const what = `${list.names.at(-1) ?? 'rows'}`;
       outline.doubts.push(
-        `nothing in the file tells apart to which ${level.names.at(-1) ?? 'row'} the rows of ${what} belong`,
+        `nothing in the file tells apart to which ${level.names.at(-1) ?? 'row'} the rows of ${list.names.at(-1) ?? 'it'} belong`,
       );
     }
     describeList({ ...list, path: below(level, list) }, context, outline);
@@ -490,10 +494,4 @@ function nameFacts({ facts: parts, left }: Outline): Facts {
     else kept.push(part);
   }
   return Object.fromEntries(nameParts(kept));
-}
-
-function unique(name: string, taken: object): string {
-  let own = name;
-  for (let n = 2; own in taken; n++) own = `${name} ${n}`;
-  return own;
 }

@@ -2,6 +2,7 @@ import type { ParseMapping } from '../config/vocabulary.js';
 import { lineFormat, splitLine } from '../parse/cells.js';
 import type { Line } from '../parse/lines.js';
 import { unitInName } from '../parse/values/unit.js';
+import { unique } from '../text.js';
 import type { TableMapping } from './describe.js';
 import { isMeasure, isWord, kindsOf } from './kinds.js';
 
@@ -230,10 +231,4 @@ function outerOf({ code, lines: own }: Kind, kinds: readonly Kind[], lines: read
     }
     return groups.size > 1;
   });
-}
-
-function unique(name: string, taken: object): string {
-  let own = name;
-  for (let n = 2; own in taken; n++) own = `${name} ${n}`;
-  return own;
 }

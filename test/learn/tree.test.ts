@@ -161,6 +161,11 @@ describe('rows of JSON and XML', () => {
     ]);
   });
 
+  test('are before lists of plain values', async () => {
+    const { tables } = await json({ tags: ['a', 'b'], samples: [{ x: 1.5 }, { x: 2.5 }] });
+    expect(tables.map(({ name }) => name)).toEqual(['samples', 'tags']);
+  });
+
   test('have the units that the file lists elsewhere', async () => {
     const samples = [{ Temp: 21.5 }, { Temp: 22.5 }];
     expect(columns(await json({ samples, units: { Temp: '°C' } }))).toEqual(['Temp [°C]']);
