@@ -79,8 +79,8 @@ const areQuantities = (rows: readonly Line[]): boolean =>
 
 function namesSamples(header: Line): boolean {
   const [first = ''] = header.cells;
-  if (!isSubject(first)) return false;
   const others = samplesOf(header);
+  if (!isSubject(first) && !(first === '' && /\p{L}/u.test(others[0] ?? '') && areSamples(others))) return false;
   if (others.length < MIN_SAMPLES || others.includes('') || new Set(others).size < others.length) return false;
   return areSamples(others) || (!ALSO_FACT.test(first) && others.every((cell) => isWord(cell)));
 }

@@ -74,6 +74,15 @@ describe('numbered channels', () => {
   });
 });
 
+test('quantities in lines and samples in columns are one table, whatever kinds of values it has', async () => {
+  const record = await read(
+    ';Probe 1;Probe 2\nMasse [g];1.2345;1.3456\nVolumen [mL];10.0;10.1\nBearbeiter;Meier;Meier\nPrüftag;2023-02-03;2023-02-04\n',
+  );
+  expect(columns(record)).toEqual(['quantity', 'Probe 1', 'Probe 2']);
+  expect(rows(record).map(({ quantity }) => quantity)).toEqual(['Masse [g]', 'Volumen [mL]', 'Bearbeiter', 'Prüftag']);
+  expect(record.tables).toHaveLength(1);
+});
+
 test('facts that name the columns further down are not the names of the columns', async () => {
   const facts =
     'TGA RESULT FILE\nOperator   jdoe\nSample     PLA-3\nSize       10.32 mg\nGas        N2\nSig1       Time (min)\nSig2       Heat (mW)\nSig3       Weight (mg)\nStartOfData\n';
