@@ -67,7 +67,7 @@ export const tableSchema = z
     units: z
       .union(
         [
-          z.enum(['inHeader', 'slash', 'nextRow', 'none']),
+          z.enum(['inHeader', 'slash', 'nextRow', 'firstRow', 'none']),
           z.strictObject({
             column: listOf(name(), 'the name of a column, or a list of names').describe(
               'The columns with the units. A name that occurs several times is that of all of these columns.',
@@ -75,12 +75,12 @@ export const tableSchema = z
           }),
         ],
         {
-          error: 'expected inHeader, slash, nextRow, none, or { column: the column with the units }',
+          error: 'expected inHeader, slash, nextRow, firstRow, none, or { column: the column with the units }',
         },
       )
       .default('inHeader')
       .describe(
-        'Where the units are: inHeader "Weight (mg)", slash "freq/Hz", nextRow below the names, { column: Unit }, or none.',
+        'Where the units are: inHeader "Weight (mg)", slash "freq/Hz", nextRow below the names, firstRow of the headerRows, { column: Unit }, or none.',
       ),
     rows: z
       .union([groups(), text(ROWS).refine((written) => regexSource(written) === undefined)], {
@@ -132,7 +132,14 @@ const finderSchema = z
     separator: split()
       .optional()
       .describe(
-        'What separates name and value: ":", " = ", tab. Also cell (cells alternate between name and value) and nextLine.',
+        'What separates name and value: ":", " = ", tab. Also cell (cells alternate between name and value), nextLine (a line is a name, the next its value) and nextRow (the cells of a line are names, those of the next their values).',
+      ),
+    name: z
+      .int()
+      .min(1)
+      .optional()
+      .describe(
+        'Which piece is the name, counted from 1. Default: the first. If it is another, the first is the value.',
       ),
     value: z
       .union([z.int().min(1), z.literal('each')], { error: 'expected the number of a piece, or each' })
@@ -148,6 +155,9 @@ const finderSchema = z
     match: groups().optional().describe('A /regex/ whose named groups become facts, from the first line that matches.'),
     except: listOf(text('a name'), 'a name, or a list of them').optional().describe('Names that are no facts.'),
     line: line().optional().describe('Search only the first line that matches.'),
+    every: line()
+      .optional()
+      .describe('Search only the lines that match. With nextLine and nextRow, these are the lines with names.'),
     cells: z
       .union([z.record(z.string(), z.int().min(1)), z.array(text('a name, or _ to skip a cell')).min(1)], {
         error: 'expected { plate: 2, mode: 5 }, or names in order such as [file, _, user]',
@@ -161,7 +171,13 @@ const finderSchema = z
   .refine(({ separator, match, cells }) => [separator, match, cells].filter(Boolean).length === 1, {
     error: 'expected exactly one of separator, match and cells',
   })
-  .refine((finder) => finder.in !== 'cells' || finder.separator, 'in: cells needs a separator');
+  .refine((finder) => finder.in !== 'cells' || finder.separator, 'in: cells needs a separator')
+  .refine(({ line: one, every }) => !one || !every, 'line and every cannot be combined')
+  .refine(
+    ({ name: piece, separator }) =>
+      !piece || !(separator === undefined || /^(?:cell|nextLine|nextRow)$/.test(String(separator))),
+    'name needs a separator that splits the line',
+  );
 
 export type Finder = z.output<typeof finderSchema>;
 

@@ -1,7 +1,8 @@
 import type { SplitWord } from '../config/grammar.js';
 import { chooseDelimiter, compileSplit, lineFormat, splitAll, splitLine } from '../parse/cells.js';
 import { isBlank, isRule, type Line, type TimeSlice } from '../parse/lines.js';
-import { countColumns } from './header.js';
+import { type FixedColumns, findFixedColumns } from './fixed-width.js';
+import { countColumns, type Range } from './header.js';
 import { isMeasure, isWord, kindsOf, mergeKinds } from './kinds.js';
 import { type FoundRows, type FoundTable, findLayout, type Layout, withoutNames } from './layout.js';
 import type { LongRow } from './long-rows.js';
@@ -21,13 +22,20 @@ interface Split {
   readonly layout: Layout;
 }
 
-/** The lines, split by the delimiter that yields the best tables. Sections that need another one are split by that. */
-export async function splitText(texts: readonly string[], slice: TimeSlice): Promise<Split> {
+/**
+ * The lines, split by the delimiter that yields the best tables. Sections that need another one are split by that.
+ * `facts`: the numbers of lines that are no rows.
+ */
+export async function splitText(
+  texts: readonly string[],
+  slice: TimeSlice,
+  facts: ReadonlySet<number>,
+): Promise<Split> {
   const chosen = chooseDelimiter(texts, {});
   const usual = typeof chosen.delimiter === 'string' ? chosen.delimiter : undefined;
   const trySplit = async (delimiter: string | undefined): Promise<Split> => {
     const lines = await splitAll(texts, lineFormat(delimiter, '"'), chosen.from);
-    return { delimiter, lines, layout: await findLayout(lines, slice, characterOf(delimiter)) };
+    return { delimiter, lines, layout: await findLayout(lines, slice, characterOf(delimiter), facts) };
   };
   if (areFacts(texts)) {
     const { lines } = await trySplit(usual);
@@ -39,7 +47,8 @@ export async function splitText(texts: readonly string[], slice: TimeSlice): Pro
   if (tabbed?.layout.tables.some((table) => table.kind === 'rows' && table.described)) return tabbed;
   let best = await trySplit(usual);
   const isDeclared = chosen.from > 1;
-  if (isDeclared || unused(best) === 0) return { isPlain: true, ...best };
+  const fixed = isDeclared ? [] : findFixedColumns(texts);
+  if (isDeclared || (unused(best) === 0 && fixed.length === 0)) return { isPlain: true, ...best };
   const isGrid = characterOf(usual) !== undefined && isEven(best.lines);
   const others = CANDIDATES.filter((each) => each !== usual && !(isGrid && isBlanks(each)) && splitsLines(each, texts));
   let most = Math.max(1, weightOf(best));
@@ -52,8 +61,35 @@ export async function splitText(texts: readonly string[], slice: TimeSlice): Pro
     most = weight;
   }
   for (const delimiter of [usual, ...others])
-    if (delimiter !== best.delimiter) best = await addSections(best, delimiter, slice);
+    if (delimiter !== best.delimiter) best = await addSections(best, delimiter, slice, facts);
+  for (const columns of fixed) best = await addFixedColumns(best, columns, slice);
   return separateByPosition(best, slice);
+}
+
+/** The table of these columns, instead of what blanks make of its lines. */
+async function addFixedColumns(split: Split, columns: FixedColumns, slice: TimeSlice): Promise<Split> {
+  const { at, firstRow } = columns;
+  const indexOf = (n: number) => split.lines.findIndex(({ number }) => number === n + 1);
+  const table = { from: indexOf(columns.from), to: indexOf(columns.to - 1) + 1 };
+  const own = splitByPosition(split.lines, table, at);
+  const [found, ...others] = (await findLayout(own, slice)).tables;
+  const isWhole = found?.kind === 'rows' && found.header.rows > 0 && found.body.from === indexOf(firstRow);
+  if (!isWhole || others.length > 0 || found.to !== table.to) return split;
+  const { layout } = split;
+  const isOver = (line: Line | undefined) => line !== undefined && !isOutside(split.lines.indexOf(line), [table]);
+  return {
+    delimiter: split.delimiter,
+    lines: split.lines.map((line, n) => (isOutside(n, [table]) ? line : (own[n] ?? line))),
+    layout: {
+      ...layout,
+      headless: isOver(layout.headless) ? undefined : layout.headless,
+      long: isOver(layout.long?.line) ? undefined : layout.long,
+      tables: [
+        ...layout.tables.filter(({ from, to }) => to <= table.from || from >= table.to),
+        { ...found, delimiter: { at } },
+      ].sort((a, b) => a.from - b.from),
+    },
+  };
 }
 
 /** `rxGain   = 31` */
@@ -91,8 +127,16 @@ async function separateByPosition(split: Split, slice: TimeSlice): Promise<Split
   let { long } = layout;
   const tables: FoundTable[] = [];
   for (const table of layout.tables) {
-    if (table.kind === 'rows' && isBlanks(table.delimiter ?? delimiter) && hasWordsAbove(table, lines)) {
-      const stacked = stackNames(table, lines);
+    const named = table.kind === 'rows' ? namedBySingleBlanks(table, lines, delimiter) : undefined;
+    if (named) {
+      tables.push(named.table);
+      lines = lines.map((line, n) => (isOutside(n, [named.table]) ? line : (named.lines[n] ?? line)));
+      continue;
+    }
+    const isBelowWords = table.kind === 'rows' && isBlanks(table.delimiter ?? delimiter) && hasWordsAbove(table, lines);
+    const stacked = isBelowWords ? stackNames(table, lines) : undefined;
+    // Without positions, two words can also be titles of groups.
+    if (isBelowWords && (stacked || countWords(lines[table.from - 1]) > 2)) {
       if (stacked) lines = lines.map((line, n) => (isOutside(n, [stacked.table]) ? line : (stacked.lines[n] ?? line)));
       const names = lines.slice(table.from - 1, table.from + 1);
       tables.push(
@@ -115,8 +159,27 @@ async function separateByPosition(split: Split, slice: TimeSlice): Promise<Split
   return { delimiter, lines, layout: { ...layout, tables, long } };
 }
 
+/** Names with single blanks between them, above columns with wider gaps: one word for each column. */
+function namedBySingleBlanks(table: FoundRows, lines: readonly Line[], delimiter: string | undefined) {
+  const { body, header } = table;
+  const names = lines[body.from - 1];
+  if (header.rows > 0 || (table.delimiter ?? delimiter) !== 'spaces' || names === undefined || isBlank(names))
+    return undefined;
+  const whole = { from: body.from - 1, to: body.to };
+  const format = lineFormat('whitespace', 'none');
+  const split = lines.map((line, n) => (isOutside(n, [whole]) ? line : splitLine(line, format)));
+  const own = split.slice(whole.from, whole.to).map(({ cells }) => cells);
+  const isNamed = own.every(({ length }) => length === body.kinds.length) && own[0]?.every((name) => isWord(name));
+  if (!isNamed || new Set(own[0]).size < (own[0]?.length ?? 0) || /[:=]/.test(names.text)) return undefined;
+  const found: FoundRows = {
+    ...{ ...table, ...whole, delimiter: 'whitespace', isNameless: false },
+    header: { ...header, from: whole.from, rows: 1, names: split.slice(whole.from, body.from), skip: [] },
+  };
+  return { table: found, lines: split };
+}
+
 /** The lines of the table; all others become blank. */
-function splitByPosition(lines: readonly Line[], table: FoundTable, at: number[]): Line[] {
+function splitByPosition(lines: readonly Line[], table: Range, at: number[]): Line[] {
   const format = lineFormat({ at }, 'none');
   return lines.map((line, n) => (isOutside(n, [table]) ? { ...line, cells: [] } : splitLine(line, format)));
 }
@@ -129,8 +192,10 @@ const isSplitInTwo = (table: FoundTable): boolean =>
 function hasWordsAbove({ header, from }: FoundRows, lines: readonly Line[]): boolean {
   const above = lines[from - 1];
   const words = above?.text.trim().split(/ {2,}/) ?? [];
-  return header.names.length === 1 && words.length > 2 && words.every((word) => isWord(word) && !/[:=]/.test(word));
+  return header.names.length === 1 && words.length > 1 && words.every((word) => isWord(word) && !/[:=]/.test(word));
 }
+
+const countWords = (line: Line | undefined): number => line?.text.trim().split(/ {2,}/).length ?? 0;
 
 /** The table with these parts of names, if they stand above columns. */
 function stackNames(table: FoundRows, lines: readonly Line[]): { table: FoundRows; lines: Line[] } | undefined {
@@ -141,6 +206,9 @@ function stackNames(table: FoundRows, lines: readonly Line[]): { table: FoundRow
   const format = lineFormat({ at }, 'none');
   const split = lines.map((line, n) => (isOutside(n, [whole]) ? line : splitLine(line, format)));
   const names = split.slice(whole.from, whole.from + 2);
+  const joined = names[0]?.cells.map((part, n) => `${part} ${names[1]?.cells[n]}`) ?? [];
+  // Two words above names that repeat are titles of groups.
+  if (countWords(lines[whole.from]) < 3 && new Set(joined).size < joined.length) return undefined;
   return {
     table: { ...whole, delimiter: { at }, header: { ...header, from: whole.from, rows: 2, names } },
     lines: split,
@@ -211,8 +279,7 @@ function separatesFacts({ layout: { tables } }: Split, before: Split): boolean {
   return pairs.length >= MIN_LINES;
 }
 
-const isOutside = (n: number, tables: readonly FoundTable[]): boolean =>
-  !tables.some(({ from, to }) => n >= from && n < to);
+const isOutside = (n: number, tables: readonly Range[]): boolean => !tables.some(({ from, to }) => n >= from && n < to);
 
 const MIN_LINES = 3;
 
@@ -258,14 +325,21 @@ const hasNames = (table: FoundTable): boolean =>
   table.header.names.some(({ cells }) => cells.filter((cell) => cell !== '').length >= countColumns(table.body));
 
 /** Adds the tables that another delimiter yields in the lines outside the tables found so far. */
-async function addSections(split: Split, delimiter: string | undefined, slice: TimeSlice): Promise<Split> {
+async function addSections(
+  split: Split,
+  delimiter: string | undefined,
+  slice: TimeSlice,
+  facts: ReadonlySet<number>,
+): Promise<Split> {
   const { layout } = split;
   if (delimiter === undefined || unused(split) < MIN_LINES) return split;
   const format = lineFormat(delimiter, '"');
   const lines = split.lines.map((line, n) =>
     isOutside(n, layout.tables) ? splitLine(line, format) : { ...line, text: '', cells: [] },
   );
-  const found = (await findLayout(lines, slice)).tables.filter((table) => isSection(table, split.lines));
+  const found = (await findLayout(lines, slice, undefined, facts)).tables.filter((table) =>
+    isSection(table, split.lines),
+  );
   if (found.length === 0) return split;
   return {
     delimiter: split.delimiter,

@@ -5,8 +5,17 @@ import { createPairReader } from '../parse/extract/facts.js';
 import { isBlank, isRule, type Line } from '../parse/lines.js';
 import { dateCandidates } from '../parse/values/date-candidates.js';
 import { kindOf } from './kinds.js';
-import { findLonePairs, type NameAndText } from './lone-pairs.js';
-import { describePieces, type FinderMapping, isRunningText, pairsBeside } from './pieces.js';
+import { findLonePairs, findMixedPairs, type NameAndText } from './lone-pairs.js';
+import {
+  type Candidate,
+  MAX_PIECES,
+  pairsInCells,
+  pairsPerLine,
+  pairsWithSigns,
+  SIGNED_NAMES,
+} from './pair-candidates.js';
+import { type FinderMapping, isRunningText, pairsBeside, pairsInText } from './pieces.js';
+import type { PlacedFacts } from './placed.js';
 
 /** How the facts outside tables are found: pairs of name and value, and lines that say something without a name. */
 
@@ -15,22 +24,14 @@ const MAX_LINE = 20_000;
 /** More lines would not show other ways to write pairs. */
 const [MAX_SEEN, MAX_FINDERS] = [400, 3];
 
-/** A way to read pairs, and the evidence that it needs. */
-interface Candidate {
-  readonly finder: FinderMapping;
-  /** In lines of one pair each: what separates name and value. */
-  readonly signs: readonly string[];
-  /** How many facts it must add to be worth it. */
-  readonly cost: number;
-  readonly minHits: number;
-}
-
 /** What a candidate reads from one line. */
 interface Reading {
   /** Names with a plausible value. */
   readonly good: readonly string[];
   /** These with their values. */
   readonly pairs: readonly NameAndText[];
+  /** All of them, also those that are none. */
+  readonly all: readonly NameAndText[];
   /** How many values seem to contain another pair. */
   readonly crowded: number;
   readonly empty: number;
@@ -47,16 +48,25 @@ type Measured = ReturnType<typeof measureCandidate>;
 /**
  * Reads the lines in every way that their signs suggest, and takes the ways that yield the most facts. A wrong fact
  * counts more than a missing one. `separators`: in lines of one pair each. `read`: the lines that hold pairs.
+ * `placed`: what was found before, in lines that are not searched again. `end`: the number of the last line of the file.
  */
-export function findPairs(lines: readonly Line[], delimiter: string | undefined) {
-  const filled = lines.filter((line) => line.text.length <= MAX_LINE && !isBlank(line) && !isRule(line));
-  if (filled.length === 0) return { finders: [], separators: [], read: new Set<Line>(), doubts: [] };
+export function findPairs(
+  lines: readonly Line[],
+  delimiter: string | undefined,
+  { placed, end = 0 }: { readonly placed?: PlacedFacts | undefined; readonly end?: number | undefined } = {},
+) {
+  const isPlaced = ({ number }: Line) => placed?.lines.has(number) ?? false;
+  const filled = lines.filter(
+    (line) => line.text.length <= MAX_LINE && !isBlank(line) && !isRule(line) && !isPlaced(line),
+  );
+  const read = new Set<Line>(placed && placed.lines.size > 0 ? lines.filter(isPlaced) : []);
+  const before: FinderMapping[] = [...(placed?.finders ?? [])];
+  if (filled.length === 0) return { finders: before, separators: [], read, doubts: [] };
   const seen = filled.length <= MAX_SEEN ? filled : [...filled.slice(0, MAX_SEEN - 100), ...filled.slice(-100)];
   const splits: Splits = new Map();
   const candidates = [...pairsPerLine(seen, delimiter), ...pairsInCells(delimiter), ...pairsWithSigns(seen)].map(
     (candidate) => measureCandidate(candidate, seen, delimiter, splits),
   );
-  const read = new Set<Line>();
   const chosen: Measured[] = [];
   while (chosen.length < MAX_FINDERS) {
     const scored = candidates.map((candidate) => {
@@ -74,18 +84,19 @@ export function findPairs(lines: readonly Line[], delimiter: string | undefined)
   const single = findSingleLines(seen, read, candidates, chosen, delimiter);
   for (const { line } of single) read.add(line);
   const isSingle = new Set(single.map(({ line }) => line));
-  const lone = findLonePairs(lines, read, (line) =>
-    isSingle.has(line) ? [] : chosen.flatMap((candidate) => candidate.readLine(line).pairs),
-  );
+  const readingsOf = (line: Line) => (isSingle.has(line) ? [] : chosen.map((each) => each.readLine(line)));
+  const lone = findLonePairs(lines, read, end, (line) => readingsOf(line).flatMap(({ pairs }) => pairs));
+  const mixed = findMixedPairs(filled, (line) => readingsOf(line).flatMap(({ all }) => all));
   return {
     // The first finder of a fact decides its value.
     finders: [
+      ...before,
       ...single.map(({ finder }) => finder),
-      ...chosen.map((candidate) => withoutNames(candidate, filled, lone.except, delimiter)),
+      ...chosen.map((each) => withoutNames(each, filled, [...lone.except, ...mixed.except], delimiter)),
     ],
     separators: chosen.flatMap(({ signs }) => signs),
     read,
-    doubts: lone.doubts,
+    doubts: [...lone.doubts, ...mixed.doubts],
   };
 }
 
@@ -139,6 +150,7 @@ function measureCandidate(candidate: Candidate, lines: readonly Line[], delimite
     return {
       good: good.map(({ name }) => name),
       pairs: good,
+      all: judged,
       crowded: count('crowded'),
       empty: count('empty'),
       junk: count('junk'),
@@ -159,9 +171,6 @@ function isRowIn({ in: where, separator }: FinderMapping, delimiter: string | un
     return cells.filter((cell) => cell !== '').length > MAX_PIECES * Math.max(1, names);
   };
 }
-
-/** Name, type, value, unit, comment. */
-const MAX_PIECES = 5;
 
 function hasLostCells({ cells }: Line, found: readonly unknown[], finder: FinderMapping): boolean {
   if (found.length === 0) return false;
@@ -307,6 +316,7 @@ function scoreOf(
 const NO_PAIRS: Reading = {
   good: [],
   pairs: [],
+  all: [],
   crowded: 0,
   empty: 0,
   junk: 0,
@@ -315,146 +325,6 @@ const NO_PAIRS: Reading = {
 };
 
 const holdsPairs = ({ good, empty }: Reading): boolean => good.length > 0 || empty > 0;
-
-/** How each sign is written in a pattern. What is looked for comes first: looking back at each character takes long. */
-const AS_PATTERN: Readonly<Record<string, string>> = {
-  tab: '\\t',
-  spaces: '(?<=\\S) {2,}(?![ :=])',
-  '|': '\\|',
-  dots: ' ?\\.{2,}[ :=]?',
-  quote: '\\s(?=")',
-  bracket: '\\](?<=^\\s*\\[[^\\]]*\\])',
-  dash: ' - (?<=^[^-:=#|,;\\t]+ - )(?!- )',
-};
-
-/** A colon that is not within a time of day, brackets, a path or an address. */
-const SURE_COLON = ':(?<!\\d:(?=\\d)|\\([^)]{0,80})(?![\\\\/])';
-
-/** The first colon of a line that is not within brackets, if nothing stands beside the value. */
-const ONLY_PAIR = ':(?<=^[^:(]*(?:\\([^)]*\\)[^:(]*)?:)(?![\\\\/]|\\s*\\S.* {2}[A-Za-z]|.*[A-Za-z]: {2,}\\S)';
-
-/** Two or more spaces after words that do not start with a digit: `14-Mar-2019   11:07` is no name and value. */
-const AFTER_WORD = ' (?<=\\S )(?<!^ *\\d\\S* ) +(?![ :=])';
-
-/** One pair per line, split at the first of one to three signs. */
-function pairsPerLine(lines: readonly Line[], delimiter: string | undefined): Candidate[] {
-  const own = delimiter === undefined || delimiter === 'whitespace' ? [] : [delimiter];
-  const signs = [...new Set([...own, ':', '=', 'tab', 'spaces', 'dots', 'quote', 'bracket', 'dash'])].filter((sign) => {
-    const pattern = new RegExp(AS_PATTERN[sign] ?? sign);
-    return lines.some(({ text }) => pattern.test(text));
-  });
-  // Beside other signs, a dash is part of a value.
-  const isAlone = (set: readonly string[]) => set.length === 1 || !set.includes('dash');
-  const sets = signs.flatMap((one, n) => [
-    [one],
-    ...signs
-      .slice(n + 1)
-      .flatMap((two, m) => [[one, two], ...signs.slice(n + m + 2).map((three) => [one, two, three])]),
-  ]);
-  return sets.filter(isAlone).flatMap((set) =>
-    separatorsOf(set, lines, delimiter).map((finder, n) => ({
-      finder,
-      signs: set,
-      cost: 0.1 * n + set.slice(1).reduce((sum, sign) => sum + (/^[:=]$/.test(sign) ? 0.6 : 1.5), 0),
-      // Spaces and dashes separate words too, so they need more evidence.
-      minHits: set.every((sign) => sign === 'spaces' || sign === 'dash') ? 4 : set.length === 1 ? 1 : 2,
-    })),
-  );
-}
-
-/** The ways to write a set of signs, simplest first. The last one leaves out rows: `B1=1,326,0,730,1570,687`. */
-function separatorsOf(
-  signs: readonly string[],
-  lines: readonly Line[],
-  delimiter: string | undefined,
-): FinderMapping[] {
-  const [first = ':', ...others] = signs;
-  const isWord = first in AS_PATTERN && !['tab', 'spaces', '|'].includes(first);
-  const plain =
-    others.length > 0 || isWord ? [] : [{ separator: first, ...(first === delimiter && describePieces(lines)) }];
-  // Delimiters directly after the sign only move the value to the right.
-  const sign = delimiter === undefined ? undefined : compileSplit(delimiter).text;
-  const padding = sign === undefined || sign === '\t' ? '[\\s]*' : `[\\s${sign}]*`;
-  const write = (colon: string) => {
-    const patterns = signs.map((each) => (each === ':' ? colon : (AS_PATTERN[each] ?? each)));
-    return {
-      separator: patterns.length === 1 ? `/${patterns[0]}${padding}/` : `/(?:${patterns.join('|')})${padding}/`,
-    };
-  };
-  const isPadded = first !== delimiter || others.length > 0;
-  return [
-    ...plain,
-    ...(isPadded ? [write(':')] : []),
-    ...(signs.includes(':') ? [write(SURE_COLON)] : []),
-    ...(first === ':' && others.length === 0 ? [{ separator: `/${ONLY_PAIR}${padding}/` }] : []),
-    ...(first === 'spaces' && others.length === 0 ? [{ separator: `/${AFTER_WORD}/` }] : []),
-    ...(first === '=' && others.length === 0 && (sign === ',' || sign === ';')
-      ? [{ separator: `/=(?!(?:[^${sign}]*${sign}){${MAX_PIECES}})\\s*/` }]
-      : []),
-  ];
-}
-
-/** Two or more spaces, but not those that align the separators: `Method   :  A     Vial : 1`. */
-const GAPS = '/(?<![ :=]) {2,}(?![ :=])/';
-
-/** `VC:2f31 SV:2.1  SN:12-0117` */
-const BEFORE_SHORT_NAME = '/\\s+(?=[A-Z]{2,4}:\\S)/';
-
-/** Several pairs per line, each in one cell (`User: A, Test: 3`) or in two (`User:` `A` `Test:` `3`). */
-function pairsInCells(delimiter: string | undefined): Candidate[] {
-  const delimiters = new Set([
-    ...(delimiter === undefined || delimiter === 'whitespace' ? [] : [delimiter]),
-    ',',
-    ';',
-    'spaces',
-    'tab',
-    GAPS,
-    BEFORE_SHORT_NAME,
-  ]);
-  const signs = [':', `/${SURE_COLON}\\s*/`, '='];
-  const beforeName = [',', ';', '/', '|'].flatMap((sign) =>
-    [':', '='].map((mark) => ({
-      // `mV/div` is a unit.
-      delimiter: `/${AS_PATTERN[sign] ?? (sign === '/' ? '(?:\\s\\/|\\/\\s)' : sign)}\\s*(?=[A-Za-z][^${sign === '/' ? '\\/' : sign}${mark}]+${mark})/`,
-      separator: mark === ':' ? `/${SURE_COLON}\\s*/` : mark,
-    })),
-  );
-  const finders: FinderMapping[] = [
-    ...[...delimiters].flatMap((each) => signs.map((separator) => ({ delimiter: each, separator }))),
-    ...beforeName,
-  ].map((each) => ({
-    ...(each.delimiter !== delimiter && { delimiter: each.delimiter }),
-    in: 'cells',
-    separator: each.separator,
-  }));
-  const alternating: FinderMapping[] = [...delimiters].map((each) => ({
-    ...(each !== delimiter && { delimiter: each }),
-    separator: 'cell',
-  }));
-  return [...finders, ...alternating].map((finder) => ({
-    finder,
-    signs: [],
-    cost: finder.delimiter === undefined ? 0.2 : 0.6,
-    minHits: finder.delimiter === undefined ? 2 : 3,
-  }));
-}
-
-/** A sign marks the names: `$CM_MAG 5000`, `<RATE>= 5 Hz`. After `%` and `!`, words may be a remark. */
-const SIGNED_NAMES = [
-  { line: /^[$@]+[A-Za-z][\w.]*\s+\S/, delimiter: '/^[$@]+(?=[A-Za-z])|\\s+(?<=^[$@]+[A-Za-z][\\w.]*\\s+)/' },
-  {
-    line: /^[%!]+[A-Z][A-Z\d_]+\s+\S/,
-    delimiter: '/^[%!]+(?=[A-Z])|\\s+(?<=^[%!]+[A-Z][A-Z\\d_]+\\s+)/',
-  },
-  { line: /^<[A-Za-z][^<>]*>\s*[=:]/, delimiter: '/^<(?=[A-Za-z])|>\\s*[=:]\\s*(?<=^<[^<>]*>\\s*[=:]\\s*)/' },
-];
-
-/** Most lines that are no rows have such a name. */
-function pairsWithSigns(lines: readonly Line[]): Candidate[] {
-  return SIGNED_NAMES.filter(({ line }) => lines.filter(({ text }) => line.test(text)).length * 2 > lines.length).map(
-    ({ delimiter }) => ({ finder: { delimiter, separator: 'cell' }, signs: [], cost: 0.2, minHits: 2 }),
-  );
-}
 
 const MAX_SINGLE_LINES = 6;
 
@@ -483,7 +353,8 @@ function findSingleLines(
       })
       .sort((a, b) => a.cost - b.cost)[0];
     const isCrowded = chosen.some(({ readings }) => (readings.get(line)?.crowded ?? 0) > 0);
-    const beside = isPlainText ? undefined : pairsBeside(line, arePaired);
+    const inText = !best && (!isRead || isCrowded) ? pairsInText(line) : undefined;
+    const beside = inText ?? (isPlainText ? undefined : pairsBeside(line, arePaired));
     if (beside) found.push({ line, finder: { line: line.number, ...beside } });
     else if (best && (!isRead || isCrowded)) found.push({ line, finder: { line: line.number, ...best.finder } });
   }

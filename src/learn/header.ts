@@ -22,7 +22,7 @@ export interface Header {
   readonly from: number;
   /** How many lines have names. */
   readonly rows: number;
-  readonly units: 'inHeader' | 'slash' | 'nextRow';
+  readonly units: 'inHeader' | 'slash' | 'nextRow' | 'firstRow';
   readonly names: readonly Line[];
   /** Lines between the names and the rows that are neither. */
   readonly skip: readonly Line[];
@@ -54,11 +54,12 @@ export function findHeader(lines: readonly Line[], body: Body, top: number): Hea
   if (others[0] === undefined && isForSome) return findDistantHeader(lines, body, top);
   const hasUnits = others[0] !== undefined && isUnitRow(lines[nearest]);
   const names = hasUnits ? others : [nearest, ...others];
-  names.push(...groupRowsAbove(lines, names, top));
+  const isUnitsFirst = !hasUnits && names.length > 1 && isUnitsAbove(lines[names.at(-1) ?? nearest], body);
+  if (!isUnitsFirst) names.push(...groupRowsAbove(lines, names, top));
   return {
     from: names.at(-1) ?? nearest,
     rows: names.length,
-    units: hasUnits ? 'nextRow' : unitsOf(lines[nearest], body),
+    units: isUnitsFirst ? 'firstRow' : hasUnits ? 'nextRow' : unitsOf(lines[nearest], body),
     names: names.toReversed().flatMap((index) => lines[index] ?? []),
     skip: [],
     properties: [],
@@ -217,7 +218,7 @@ function namesAbove(lines: readonly Line[], body: Body, top: number): number[] {
     if (!isBelowNames && !line.cells.includes('') && line.cells.length < (lines[found[0] ?? 0]?.cells.length ?? 0))
       break;
     // Lines of two cells above a header are facts.
-    if (found.length > 0 && width < 3 && !isUnitRow(lines[found[0] ?? 0])) break;
+    if (found.length > 0 && width < 3 && !isUnitRow(lines[found[0] ?? 0]) && !areUnits(line)) break;
     found.push(index);
   }
   return found;
@@ -247,6 +248,10 @@ function isUnitRow(line: Line | undefined): boolean {
 }
 
 const isUnitCell = (cell: string): boolean => /^[[(].*[\])]$/.test(cell) || isUnit(bareUnit(cell) ?? '');
+
+/** A unit above the name of each column, or of most if empty cells show which. */
+const isUnitsAbove = (line: Line | undefined, { kinds }: Body): boolean =>
+  line?.cells.length === kinds.length && areUnits(line) && filledCells(line).length * 2 > kinds.length;
 
 /** Units of some columns: nothing else is in the line. */
 const areUnits = (line: Line): boolean => filledCells(line).every(isUnitCell);

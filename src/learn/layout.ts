@@ -60,12 +60,17 @@ const MAX_TRIES = 8;
 
 /**
  * The tables in the order of the lines. `headless`: the first of some lines that look like rows but have no header.
- * `long`: the first row that has more cells than its header.
+ * `long`: the first row that has more cells than its header. `facts`: the numbers of lines that are no rows.
  */
-export async function findLayout(lines: readonly Line[], slice: TimeSlice, delimiter?: string) {
-  const nested = findLevels(lines, delimiter);
-  const beside = nested.length > 0 ? undefined : findBeside(lines);
-  const special: Range[] = [...nested, ...(beside ? [beside] : [])];
+export async function findLayout(
+  lines: readonly Line[],
+  slice: TimeSlice,
+  delimiter?: string,
+  facts: ReadonlySet<number> = NO_LINES,
+) {
+  const nested = facts.size > 0 ? [] : findLevels(lines, delimiter);
+  const beside = nested.length > 0 || facts.size > 0 ? undefined : findBeside(lines);
+  const special: Range[] = [...nested, ...(beside ? [beside] : []), ...rangesOf(lines, facts)];
   const isFree = ({ from }: Range) => !special.some((each) => from >= each.from && from < each.to);
   const plates = findPlates(lines)
     .filter(isFree)
@@ -112,6 +117,11 @@ export async function findLayout(lines: readonly Line[], slice: TimeSlice, delim
     long: long.filter((row) => !isOther(row)).sort((a, b) => a.at - b.at)[0],
   };
 }
+
+const NO_LINES: ReadonlySet<number> = new Set();
+
+const rangesOf = (lines: readonly Line[], numbers: ReadonlySet<number>): Range[] =>
+  numbers.size === 0 ? [] : lines.flatMap(({ number }, n) => (numbers.has(number) ? [{ from: n, to: n + 1 }] : []));
 
 const toTables = ({ from, to, levels = [] }: FoundLevels): FoundRows[] =>
   levels.map(({ header, kinds, name, mapping }) => ({
@@ -225,8 +235,12 @@ function withAsides(table: FoundRows, lines: readonly Line[], end: number, isDel
     isDelimited && !marked && found.size === 0 ? findSums(lines.slice(body.from, table.to), below) : undefined;
   if (below[0] && sums?.lines.includes(below[0])) last = table.to + 1;
   const means = marked || sums || found.size > 0 ? [] : findMeans(lines.slice(body.from, table.to), hasUnits);
+  const { asides: described } = findStatistics(header.properties, hasUnits);
+  const isAll = described.reduce((sum, aside) => sum + aside.lines.length, 0) === header.properties.length;
+  const [above, properties] = isAll ? [described, []] : [[], header.properties];
   const asides: Aside[] = [
-    ...(header.properties.length > 0 ? [{ name: 'properties' as const, lines: header.properties }] : []),
+    ...(properties.length > 0 ? [{ name: 'properties' as const, lines: properties }] : []),
+    ...above,
     // A table that starts with statistics has nothing else.
     ...(rows.length > 1 && rows[0] === lines[body.from] ? statistics : []),
     ...(marked && statistics.length === 0 ? [marked] : []),

@@ -20,10 +20,11 @@ export interface LonePairs {
 /** More would hide the other doubts. */
 const MAX_DOUBTS = 3;
 
-/** `lines`: those outside tables. `read`: those that hold pairs. */
+/** `lines`: those outside tables. `read`: those that hold pairs. `end`: the number of the last line of the file. */
 export function findLonePairs(
   lines: readonly Line[],
   read: ReadonlySet<Line>,
+  end: number,
   pairsOf: (line: Line) => readonly NameAndText[],
 ): LonePairs {
   const byNumber = new Map(lines.map((line) => [line.number, line]));
@@ -36,7 +37,10 @@ export function findLonePairs(
     const pairs = pairsOf(line);
     const isApart = !isRead(above) && !isRead(below);
     const isLone = isApart && pairs.length > 0 && pairs.every((pair) => areWords(pair, line));
-    const areColumns = (isLone && below !== undefined && areCells(below)) || (isApart && areNames(pairs, line));
+    // Directly above a table and not at the start of the line, they are titles of its columns.
+    const isAboveTable = below === undefined && line.number < end && /^ {2,}[^\t,;|]*$/.test(line.text);
+    const isAboveCells = below === undefined ? isAboveTable : areCells(below);
+    const areColumns = (isLone && isAboveCells) || (isApart && areNames(pairs, line));
     for (const { name, text } of pairs) {
       if (areColumns) except.add(name);
       else others.add(name);
@@ -47,6 +51,36 @@ export function findLonePairs(
     }
   }
   return { except: [...except].filter((name) => !others.has(name)), doubts: doubts.slice(0, MAX_DOUBTS) };
+}
+
+/** Another name and its value, at once or directly after a word or a quantity: `InGaAs Temperature: 18.7 °C`. */
+const ANOTHER_BEHIND = /^(?:\S+ (?:\S+ )?)?\p{L}[^\s:=]*(?: [^\s:=]+)?(?<!\d)(\s?[:=]\s?)(?![\\/])\S/u;
+
+/** Both signs are written alike. `NA:0.95` after `Lens: ` is part of the value. */
+function hasAnother({ name, text }: NameAndText, { text: all }: Line): boolean {
+  const [, sign] = ANOTHER_BEHIND.exec(text) ?? [];
+  return sign !== undefined && !REMARK.test(name) && all.includes(`${name}${sign}${text}`);
+}
+
+/** Remarks can contain anything. */
+const REMARK = /comment|remark|note|descri|title|command|kommentar|bemerkung/i;
+
+/** Pairs whose value contains another pair, without a sign that shows where the one ends and the other begins. */
+export function findMixedPairs(lines: readonly Line[], pairsOf: (line: Line) => readonly NameAndText[]): LonePairs {
+  const mixed = lines.flatMap((line) =>
+    pairsOf(line)
+      .filter((pair) => hasAnother(pair, line))
+      .map((pair) => ({ ...pair, number: line.number })),
+  );
+  return {
+    except: [...new Set(mixed.map(({ name }) => name))],
+    doubts: mixed
+      .slice(0, MAX_DOUBTS)
+      .map(
+        ({ number, name, text }) =>
+          `line ${number}: ${JSON.stringify(name)} is left out, because its value ${JSON.stringify(text)} contains another name`,
+      ),
+  };
 }
 
 /** Values of columns, or their units: nothing that is known to be a fact. */

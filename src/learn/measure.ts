@@ -16,6 +16,7 @@ import { findAnyDate, findLineDate, findSplitDate, type OtherDate } from './line
 import type { LongRow } from './long-rows.js';
 import { findNumberFormat, type MarksMapping, numberDoubts, numberError } from './number-format.js';
 import { leaveOutWrong } from './objections.js';
+import { findPlaced, type PlacedFacts } from './placed.js';
 import { byWords, findUnnamed } from './unnamed.js';
 
 /** How a file can be read, as a mapping. */
@@ -53,6 +54,7 @@ interface LineSource extends DescribedFile {
   readonly base: ParseMapping;
   /** If it is known already. */
   readonly layout?: Layout;
+  readonly placed?: PlacedFacts;
   /** Of all lines, such as the name of their sheet. */
   readonly title?: string | undefined;
 }
@@ -61,13 +63,14 @@ export async function measureText(texts: readonly string[], file: MeasureContext
   if (texts.every((text) => text.trim() === '')) throw file.refuse('the file is empty: it has only blank lines');
   const comment = findCommentMark(texts);
   const bare = comment === undefined ? texts : texts.map((text) => withoutMark(text, comment));
-  const { delimiter, isPlain, ...split } = await splitText(bare, file.slice);
+  const placed = findPlaced(texts);
+  const { delimiter, isPlain, ...split } = await splitText(bare, file.slice, placed.lines);
   if (isPlain && comment === undefined && file.known)
     file.known.split = { delimiter, count: texts.length, lines: split.lines };
   const raw = ({ number, text }: Line) => (comment === undefined ? text : (texts[number - 1] ?? text));
   const isComment = (line: Line) => comment !== undefined && raw(line).trimStart().startsWith(comment);
   const base = { ...(delimiter !== undefined && { delimiter }), ...(comment !== undefined && { comment }) };
-  return measureLines({ raw, isComment, delimiter, base, ...split }, file);
+  return measureLines({ raw, isComment, delimiter, base, placed, ...split }, file);
 }
 
 const COMMENT_MARKS = ['#', '!', '~', '%', '//', '*', ';'];
@@ -230,7 +233,8 @@ async function describeReadable(
   // The names and rows of tables that cannot be read are no facts either.
   const inTable = markTables(found, source.lines);
   const outside = source.lines.filter((_, n) => !inTable[n]);
-  const facts = { outside, pairs: findPairs(outside, source.delimiter) };
+  const end = source.lines.at(-1)?.number;
+  const facts = { outside, pairs: findPairs(outside, source.delimiter, { placed: source.placed, end }) };
   for (;;) {
     const described = describeFile(left, source, facts);
     try {

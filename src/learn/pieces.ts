@@ -2,6 +2,7 @@ import type { ParseMapping } from '../config/vocabulary.js';
 import { cleanName } from '../parse/extract/columns.js';
 import type { Line } from '../parse/lines.js';
 import { bareUnit, isUnit } from '../parse/values/unit.js';
+import { escapeRegex } from '../text.js';
 
 /** Facts in the cells of a line: which cells are names, values and units. */
 
@@ -73,6 +74,59 @@ function quantitiesBeside(cells: readonly string[]): FinderMapping | undefined {
     at = value + (hasUnit ? 2 : 1);
   }
   return places.size < 2 ? undefined : { cells: Object.fromEntries(places) };
+}
+
+/** A colon or `=` after a name. Within a time of day, a path or an address, a colon is none. */
+const PAIR_SIGN = /\s*(?:=|:(?<!\d:(?=\d))(?![\\/]))\s*/;
+
+/**
+ * Several pairs with single blanks between them: `Lat: 35.04 Long: -106.57 Elev: 1630 m`. Where a value can end in two
+ * places, it is left out, and so is the one after it.
+ */
+export function pairsInText({ text }: Line): FinderMapping | undefined {
+  const signs = new Set(text.match(/[:=]/g));
+  const [first = '', ...parts] = text.trim().split(PAIR_SIGN);
+  // All signs are written alike: `SN:21` after `Serial: ` is a value.
+  const isAlike = ![/[:=]\s+\S/, /[:=](?![\\/\s]).*\S/].every((way) => way.test(text));
+  // `Channel 1: Range: 5 V`: the first name is a title of the others.
+  if (signs.size !== 1 || !isAlike || parts.length < 2 || !isShortName(first) || /^\S+$/.test(parts[0] ?? ''))
+    return undefined;
+  const names = [first];
+  const except: string[] = [];
+  let name: string | undefined = first;
+  for (const part of parts.slice(0, -1)) {
+    const areCapital = names.every((each) => /^\p{Lu}/u.test(each));
+    const next: string | undefined = nameBehind(part, areCapital);
+    if (next === undefined && name === undefined) return undefined;
+    if (next === undefined && name !== undefined) except.push(name);
+    if (next !== undefined) names.push(next);
+    name = next;
+  }
+  const [sign = ':'] = signs;
+  const [, ...others] = names;
+  if (new Set(names).size < names.length || names.length < 2 + except.length) return undefined;
+  const delimiter = `/\\s+(?=(?:${others.map(escapeRegex).join('|')})\\s*${sign})/`;
+  return { delimiter, in: 'cells', separator: sign, ...(except.length > 0 && { except }) };
+}
+
+const isShortName = (name: string): boolean => /^\p{L}[\p{L}\p{N}_.()%-]*(?: [\p{L}\p{N}_.()%-]+){0,2}$/u.test(name);
+
+/** The name after a value. A number ends with its unit; a word ends where the next one cannot be part of it. */
+function nameBehind(part: string, areCapital: boolean): string | undefined {
+  const [first = '', ...words] = part.split(' ');
+  // No value: all of it is the next name.
+  if (words.length === 0) return isShortName(first) ? first : undefined;
+  if (!NUMBER.test(first)) {
+    const [next = '', ...others] = words;
+    const isValue = /[\d./_-]/.test(first) || (areCapital && /^\p{Ll}/u.test(first) && /^\p{Lu}/u.test(next));
+    return others.length === 0 && isValue && isShortName(next) ? next : undefined;
+  }
+  const [unit = '', ...rest] = words;
+  const hasUnit = rest.length > 0 && isUnit(unit);
+  // `3 V range`: the letter can be part of the name.
+  if (hasUnit && /^[A-Za-z]$/.test(unit) && !/^\p{Lu}/u.test(rest[0] ?? '')) return undefined;
+  const name = (hasUnit ? rest : words).join(' ');
+  return isShortName(name) ? name : undefined;
 }
 
 /** Which cell holds the value, if a type precedes it or a unit follows it. Cells are not joined unless they are text. */

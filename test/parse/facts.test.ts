@@ -148,6 +148,74 @@ describe('`meta`', () => {
     });
   });
 
+  test('with `every`, `nextLine` reads below marked names, if one line follows', async () => {
+    const text = '$ID:\nS 17\n$REMARK:\none\ntwo\n$LIVE_TIME:\n296\n$EMPTY:\n\n[DATA]\n1\n';
+    expect(meta(await read(text, { meta: { every: '/^\\$\\w+:$/', separator: 'nextLine' } }))).toEqual({
+      ID: 'S 17',
+      LIVE_TIME: 296,
+    });
+  });
+
+  test('`separator: nextRow` reads the values below a row of names', async () => {
+    const text = 'Operator,Gain,Note\nAda,4,\n\nMode,Lamp\nscan,D2\n';
+    const line = (start: string) => ({ line: start, separator: 'nextRow' });
+    expect(meta(await read(text, { meta: [line('Operator'), line('Mode')] }))).toEqual({
+      ...{ Operator: 'Ada', Gain: 4, Note: null },
+      ...{ Mode: 'scan', Lamp: 'D2' },
+    });
+  });
+
+  test('`nextRow` reads nothing if there are more values than names, or fewer', async () => {
+    const text = 'Gain Mode\n4 fast scan\nLamp: D2\n';
+    const finder = { line: 'Gain', separator: 'nextRow', delimiter: 'whitespace' };
+    expect(meta(await read(text, { meta: [finder, { separator: ':' }] }))).toEqual({ Lamp: 'D2' });
+    expect(meta(await read(text.replace('4 fast scan', '4'), { meta: [finder, { separator: ':' }] }))).toEqual({
+      Lamp: 'D2',
+    });
+  });
+
+  test('`name` says which piece is the name, also behind the value', async () => {
+    const text = '12.5 mL ! injection volume\nAda ! operator\n! nothing\n';
+    const every = '/\\S\\s*!/';
+    expect(meta(await read(text, { meta: { every, separator: '!', name: 2 } }))).toEqual({
+      'injection volume': 12.5,
+      operator: 'Ada',
+    });
+    const cells = '4.1\tmm\tslit\n300\tnm\tstart\n';
+    const record = await read(cells, { delimiter: 'tab', meta: { separator: 'tab', name: 3, unit: 2 } });
+    expect(record.meta.get('slit')).toMatchObject({ value: 4.1, unit: 'mm' });
+  });
+
+  test('lines of numbers that are facts by their place are no readings that were left out', async () => {
+    const text = 'a b c\n1 2 3\nd e f\n4 5 6\ng h i\n7 8 9\n';
+    const meta = [...'adg'].map((line) => ({ line, separator: 'nextRow', delimiter: 'whitespace' }));
+    expect((await read(text, { meta })).unread).toEqual([]);
+  });
+
+  test.each([
+    [{ every: 'x', line: 'y', separator: ':' }, 'line and every cannot be combined'],
+    [{ name: 2, separator: 'cell' }, 'name needs a separator that splits the line'],
+  ])('%j is refused', (finder, message) => {
+    expect(() => read('x: 1\n', { meta: finder })).toThrow(message);
+  });
+
+  test('a letter directly after a number is its unit if the name says what was measured', async () => {
+    const text = 'Temperature: 220K\nBias voltage: -145V\nModel: 950V\nMemory: 64K\nWell: 3C\nExposure time: 1.5s\n';
+    const record = await read(text, { meta: { separator: ':' } });
+    expect(meta(record)).toEqual({
+      ...{ Temperature: 220, 'Bias voltage': -145, 'Exposure time': 1.5 },
+      ...{ Model: '950V', Memory: '64K', Well: '3C' },
+    });
+    expect(record.meta.get('Bias voltage')?.unit).toBe('V');
+  });
+
+  test('a remark in brackets behind a number is no part of it', async () => {
+    const text = 'Integration Time (usec): 140000 (USB2E7196)\nAveraged: 5 (auto)\nRange: 5 (10)\nNote: 12 a (b)\n';
+    const record = await read(text, { meta: { separator: ':' } });
+    expect(meta(record)).toEqual({ 'Integration Time': 140000, Averaged: 5, Range: '5 (10)', Note: '12 a (b)' });
+    expect(record.meta.get('Integration Time')).toMatchObject({ unit: 'usec', text: '140000 (USB2E7196)' });
+  });
+
   test('`in: cells` reads each cell as a pair', async () => {
     const text = 'User: USER,Run no.: 3,,\nID1: 472-0016,free text,\n';
     expect(meta(await read(text, { delimiter: ',', meta: { in: 'cells', separator: ':' } }))).toEqual({

@@ -1,11 +1,10 @@
 import { type Random, seeded } from '../support/random.js';
 import { type Generated, pick, some, type TrueColumn, type TrueFact, two } from './generate.js';
+import { type Content, SHAPES } from './shapes.js';
 
 /*
  * Files with one difficulty each, as instruments of certain kinds write them, with what a correct reading yields.
  */
-
-type Content = Pick<Generated, 'facts' | 'tables' | 'date'> & { readonly lines: readonly string[] };
 
 const fact = (name: string, text: string, value: TrueFact['value'] = text, unit?: string): TrueFact => ({
   ...{ name, text, value, unit },
@@ -279,6 +278,7 @@ const CONTENTS = {
   'small table': smallTable,
   dates,
   'typed lines': typedLines,
+  ...SHAPES,
 };
 
 export type Grammar = keyof typeof CONTENTS;

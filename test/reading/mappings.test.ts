@@ -19,8 +19,10 @@ async function problemsOf(
   return problems;
 }
 
-// Facts beside rows cannot be added or removed alone, nor those of typed lines.
-test.each(GRAMMARS.filter((grammar) => grammar !== 'beside' && grammar !== 'typed lines'))(
+/** One of these facts cannot be added or removed alone. */
+const TOGETHER = ['beside', 'names above values', 'pairs in one line', 'legends', 'typed lines'];
+
+test.each(GRAMMARS.filter((grammar) => !TOGETHER.includes(grammar)))(
   'learned mappings of files with %s read their file and the next one',
   async (grammar) => {
     const file = (seed: number) => generateIn(grammar, seed);

@@ -238,6 +238,7 @@ function takeName(finder: TableFinder, line: Line): LineUse {
   finder.hasContent = true;
   if (names.length < options.headerRows) finder.state = 'names';
   else if (options.units === 'nextRow') finder.state = 'units';
+  else if (options.units === 'firstRow') startRows(finder, { header: names.slice(1), units: names[0] });
   else startRows(finder, { header: names, units: undefined });
   return 'claimed';
 }

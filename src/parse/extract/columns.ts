@@ -154,6 +154,7 @@ export function splitUnit(
     case 'slash':
       return unitAfterSlash(name, isNumeric) ?? { name };
     case 'nextRow':
+    case 'firstRow':
     case 'none':
       return { name };
   }

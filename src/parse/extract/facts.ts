@@ -5,8 +5,8 @@ import { nearest } from '../../text.js';
 import { compileSplit, type LineFormat, type Split } from '../cells.js';
 import { isBlank, joinTexts, type Line, lineKey, quoted, suggestName } from '../lines.js';
 import { parseZone } from '../values/date-candidates.js';
-import { bareUnit, isUnit, unitInName } from '../values/unit.js';
-import { isUnreadable } from '../values/value.js';
+import { bareUnit, gluedUnit, isUnit, unitInName } from '../values/unit.js';
+import { isUnreadable, startsWithLetter } from '../values/value.js';
 import { cleanName, createUniqueNames } from './columns.js';
 import { type Context, compileLinePattern, createRegion, lineNotFound, namedGroups, stripComment } from './context.js';
 import type { Found, Tree } from './tree.js';
@@ -38,7 +38,7 @@ export function readFacts(named: readonly NamedFact[], context: Context, tree: T
   const known = new Map<string, Fact>();
   const unique = createUniqueNames();
   for (const { name, ...found } of named) {
-    const read = context.values.read(found.text);
+    const read = readFact(name, context.values.read(found.text), context);
     const isBare = typeof read.value === 'number' && read.unit === undefined;
     const inName = isBare && bareUnit(found.unit) === undefined ? unitInName(name) : undefined;
     const value = withUnit(read, read.unit ?? bareUnit(found.unit) ?? inName?.unit);
@@ -50,6 +50,16 @@ export function readFacts(named: readonly NamedFact[], context: Context, tree: T
   for (const [name, spec] of Object.entries(context.options.facts)) meta.set(name, selectFact(name, spec, facts));
   return facts;
 }
+
+/** A number whose unit only the name makes certain, or with a remark behind it: `140000 (USB2E7196)`. */
+function readFact(name: string, read: Value, { values: { numbers } }: Context): Value {
+  if (typeof read.value !== 'string' || startsWithLetter(read.text)) return read;
+  const glued = gluedUnit(name, read.text);
+  const value = numbers.read(glued?.digits ?? WITH_REMARK.exec(read.text)?.[1] ?? '');
+  return value === undefined ? read : { value, text: read.text, ...(glued && { unit: glued.unit }) };
+}
+
+const WITH_REMARK = /^([-+−]?\d\S*) \([^()]*\p{L}[^()]*\)$/u;
 
 function selectFact(name: string, spec: Where, facts: Facts): Value {
   const parts = (spec.from ?? [name]).map((part) => requireFact(facts, String(part)));
@@ -143,12 +153,16 @@ function createFinder(options: Finder, context: Context) {
     read: createPairReader(options, region.lineFormat),
     isAfter: compileLinePattern(options.after ?? []),
     isUntil: compileLinePattern((options.until ?? []).filter((pattern) => pattern !== 'blank')),
-    isOnly: compileLinePattern(options.line ?? []),
+    isOnly: compileLinePattern(options.line ?? options.every ?? []),
     except: new Set(options.except),
     state: (options.after === undefined ? 'within' : 'before') as 'before' | 'within' | 'ended',
     /** A blank line ends the range only after a line that is not blank. */
     hasBegun: false,
     ...{ isLineFound: false, isMatched: false },
+    /** With `nextLine` and `nextRow`: the names whose values are in the next line. */
+    names: undefined as Line | undefined,
+    /** With `every`: how many of the pairs may be the first of several lines below a name. */
+    unsure: 0,
   };
 }
 
@@ -181,16 +195,56 @@ export function offerLine(finder: FactFinder, original: Line, isClaimed: boolean
     finder.state = 'ended';
     return NOTHING;
   }
-  if (isVoid || (isClaimed && !hasRange(options)) || (options.line && !finder.isOnly(line))) return NOTHING;
+  const isOther = isVoid || (isClaimed && !hasRange(options));
+  if (isOfTwoLines(options)) return offerOfTwo(finder, line, isOther);
+  if (isOther || ((options.line || options.every) && !finder.isOnly(line))) return NOTHING;
   const known = finder.pairs.length;
   readPairs(finder, stripComment(line, context, region.lineFormat));
-  const isSingle = options.line !== undefined || options.cells !== undefined;
+  const isSingle = options.line !== undefined || (options.cells !== undefined && options.every === undefined);
   if (isSingle || (options.match !== undefined && finder.isMatched)) finder.state = 'ended';
-  // The name is in this line and its value in the next.
-  if (options.separator === 'nextLine') return [line.text];
   return finder.pairs
     .slice(known)
     .flatMap(({ name, text, unit = '' }) => (isPlainNumber(text) ? [name, text, unit] : [name, text]));
+}
+
+const isOfTwoLines = ({ separator }: Finder): boolean => separator === 'nextLine' || separator === 'nextRow';
+
+/** Names in one line, values in the next. */
+function offerOfTwo(finder: FactFinder, line: Line, isOther: boolean): readonly string[] {
+  const { options, pairs, names, context, region } = finder;
+  const hasMarks = options.line !== undefined || options.every !== undefined;
+  const isNames = !isOther && (hasMarks ? finder.isOnly(line) : names === undefined);
+  if (hasMarks) {
+    // Several lines below a name are not its value, and a blank line ends it.
+    if (!isOther && !isNames && names === undefined) pairs.length -= finder.unsure;
+    finder.unsure = 0;
+    if (isOther) finder.names = undefined;
+  }
+  if (isOther || (!isNames && names === undefined)) return NOTHING;
+  const own = stripComment(line, context, region.lineFormat);
+  finder.names = isNames ? own : undefined;
+  if (isNames) finder.isLineFound = true;
+  else if (names) {
+    const known = pairs.length;
+    addPairs(finder, options.separator === 'nextRow' ? pairsInRows(names, own) : [pairInLines(names, own)]);
+    if (options.line !== undefined) finder.state = 'ended';
+    else if (options.every !== undefined) finder.unsure = pairs.length - known;
+  }
+  return [line.text];
+}
+
+/** Names can be marked: `$LIVE_TIME:`, `[Operator]`, `<Operator>`. */
+const pairInLines = (names: Line, line: Line): Pair => ({
+  name: cleanName(names.cells.join(' ')).replace(/^(?:[$#@]+(?=\p{L})|\[(.*)\]$|<(.*)>$)/u, '$1$2'),
+  text: line.cells.join(' ').trim(),
+  line,
+});
+
+/** With more values than names, or fewer, any of them could be that of another name. */
+function pairsInRows({ cells: names }: Line, line: Line): Pair[] {
+  const isWhole = line.cells.length >= withoutTrailingEmpty(names).length;
+  if (!isWhole || withoutTrailingEmpty(line.cells).length > names.length) return [];
+  return names.flatMap((name, n) => (name === '' ? [] : [{ name, text: line.cells[n] ?? '', line }]));
 }
 
 /** Such a finder also reads lines that belong to tables. */
@@ -198,11 +252,15 @@ const hasRange = ({ after, until, line, area }: Finder): boolean =>
   after !== undefined || until !== undefined || line !== undefined || area !== undefined;
 
 function readPairs(finder: FactFinder, line: Line): void {
-  const { pairs, context } = finder;
   finder.isLineFound = true;
   const found = finder.read(line);
   finder.isMatched ||= found !== undefined;
-  for (const pair of found ?? []) {
+  addPairs(finder, found ?? []);
+}
+
+function addPairs(finder: FactFinder, found: readonly Pair[]): void {
+  const { pairs, context } = finder;
+  for (const pair of found) {
     const name = cleanName(pair.name).replace(/^\[(?=[^\]]*$)/, '');
     // After it, names and values are no longer where they are expected.
     if (MOMENT.test(name) || (finder.options.separator === 'cell' && isNumeric(name))) break;
@@ -210,7 +268,7 @@ function readPairs(finder: FactFinder, line: Line): void {
   }
   if (pairs.length <= MAX_PAIRS) return;
   throw context.refuse(`\`meta\` finds more than ${MAX_PAIRS} facts, which may be the rows of a table`, {
-    line,
+    line: pairs.at(-1)?.line,
     hint: 'describe the table: `table: { after: "…" }`',
   });
 }
@@ -245,9 +303,10 @@ export function finishFinders(finders: readonly FactFinder[], late: ReadonlySet<
 }
 
 function requireMatches({ options, context, state, isLineFound, isMatched }: FactFinder): void {
-  const { after, line, match } = options;
+  const { after, line, every, match } = options;
   if (state === 'before') throw lineNotFound('after', after ?? [], context);
   if (line !== undefined && !isLineFound) throw lineNotFound('line', line, context);
+  if (every !== undefined && !isLineFound) throw lineNotFound('every', every, context);
   if (match === undefined || isMatched) return;
   const isPath = options.in === 'name' || options.in === 'path';
   throw context.refuse(
@@ -266,9 +325,8 @@ export function createPairReader(finder: Finder, format: LineFormat): PairReader
   const { separator, cells, match } = finder;
   if (match !== undefined) return createMatchReader(match);
   if (cells !== undefined) return createCellReader(cells);
-  if (separator === 'nextLine') return createNextLineReader();
   if (separator === 'cell') return alternatingCells;
-  if (separator === undefined) return () => [];
+  if (separator === undefined || isOfTwoLines(finder)) return () => [];
   const split = compileSplit(separator);
   return (line) => separatedPairs(line, split, finder, format);
 }
@@ -287,16 +345,6 @@ function createCellReader(cells: NonNullable<Finder['cells']>): PairReader {
     ? cells.map((name, n) => [name, n + 1] as const).filter(([name]) => name !== '_')
     : Object.entries(cells);
   return (line) => positions.map(([name, position]) => ({ name, text: line.cells[position - 1] ?? '', line }));
-}
-
-function createNextLineReader(): PairReader {
-  let open: string | undefined;
-  return (line) => {
-    const text = line.cells.join(' ').trim();
-    const name = open;
-    open = name === undefined ? text : undefined;
-    return name === undefined ? [] : [{ name, text, line }];
-  };
 }
 
 /**
@@ -350,6 +398,7 @@ function separatedPairs(line: Line, split: Split, finder: Finder, format: LineFo
   if (split.text === undefined || split.text !== format.split.text) {
     return splitPair(plainText(line, format), split, finder, line);
   }
+  if (finder.name !== undefined) return pairOfPieces(withoutTrailingEmpty(line.cells), finder, line);
   // The separator is the delimiter, so the line is already split, respecting quotes.
   if (line.cells.length < 2) return [];
   const cells = withoutTrailingEmpty(line.cells);
@@ -400,11 +449,22 @@ const isNumeric = (text: string | undefined): boolean => /^[-+]?\d[\d.,' ]*(?:[e
 function splitPair(text: string, split: Split, finder: Finder, line: Line): Pair[] {
   const parts = split.once(text);
   if (!parts) return [];
+  const { name, value, unit } = finder;
+  if (name !== undefined) return pairOfPieces(value || unit || name > 2 ? split.all(text) : parts, finder, line);
   // Several values in one quoted cell: `"Gain=620<tab>570"`.
   if (line.cells.length === 1 && line.text.startsWith('"') && parts[1].includes('\t'))
     return eachValue(parts[0], parts[1].split('\t'), line);
   if (finder.value === 'each') return eachValue(parts[0], split.all(text).slice(1), line);
   return [createPair(parts[0], parts[1], finder.value || finder.unit ? split.all(text) : [], finder, line)];
+}
+
+/** The name is the piece that the finder selects; without it, there is no pair. */
+function pairOfPieces(pieces: readonly string[], { name = 1, value, unit }: Finder, line: Line): Pair[] {
+  const text = pieces[(typeof value === 'number' ? value : name === 1 ? 2 : 1) - 1];
+  const own = pieces[name - 1];
+  return own === undefined || text === undefined
+    ? []
+    : [{ name: own, text, unit: unit === undefined ? undefined : pieces[unit - 1], line }];
 }
 
 /** The value is the piece that the finder selects, or the last one if there is no such piece, or everything after the name. */

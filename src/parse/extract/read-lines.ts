@@ -1,4 +1,4 @@
-import type { TableOptions } from '../../config/vocabulary.js';
+import type { Finder, TableOptions } from '../../config/vocabulary.js';
 import { FileError } from '../../errors.js';
 import type { FileRecord, Table } from '../../model.js';
 import { type Line, lineKey } from '../lines.js';
@@ -81,17 +81,19 @@ async function scanWith(dates: DateOptions, file: OpenFile, source: FileSource) 
       const isClaimed = use === 'claimed';
       if (isClaimed) for (const table of tables) noteClaimed(table, line);
       let isTaken = use === 'skipped' || use === 'repeated';
+      let isPlaced = false;
       for (const finder of byPrecedence) {
         const read = offerLine(finder, line, isClaimed || (isTaken && finder.options.separator !== undefined));
         if (read.length === 0) continue;
         texts = [...texts, ...read];
         isTaken ||= isForOneLine(finder);
+        isPlaced ||= isByPlace(finder.options);
       }
       if (isClaimed) {
         context.unread.usedSheets.add(line.sheet ?? 0);
         context.unread.tableLines++;
       } else if (!contents && use !== 'marker' && use !== 'repeated')
-        judgeLine(context.unread, line, texts, use?.startsWith('skipped') ?? false);
+        judgeLine(context.unread, line, texts, { isSkipped: use?.startsWith('skipped') ?? false, isPlaced });
     }
     if (slice.isOver()) await slice.renew();
   }
@@ -103,7 +105,13 @@ async function scanWith(dates: DateOptions, file: OpenFile, source: FileSource) 
   return { tables, deferred, facts: readFacts(named, context, contents?.tree) };
 }
 
-const isForOneLine = ({ options }: FactFinder): boolean => options.line !== undefined;
+/** Whether a line of numbers can be all that the finder looks for. */
+const isByPlace = ({ name, every, separator, cells, line, after }: Finder): boolean =>
+  (name ?? every) !== undefined ||
+  separator === 'nextRow' ||
+  (cells !== undefined && [line ?? after].flat().some((place) => typeof place === 'string'));
+
+const isForOneLine = ({ options }: FactFinder): boolean => options.line !== undefined || options.every !== undefined;
 
 /** What a line is if it is one thing for a table and another for the next. */
 function strongerUse(one: LineUse, other: LineUse): LineUse {

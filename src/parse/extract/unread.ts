@@ -45,10 +45,15 @@ export function addUnread({ ranges }: Pick<UnreadLines, 'ranges'>, line: Line, k
   } else ranges.push({ kind, sheet, from, to, readings, width });
 }
 
-/** What became of a line that no table has: `texts` were read from it. */
-export function judgeLine(unread: UnreadLines, line: Line, texts: readonly string[], isSkipped: boolean): void {
+/** What became of a line that no table has: `texts` were read from it. `isPlaced`: as facts that can begin with a number. */
+export function judgeLine(
+  unread: UnreadLines,
+  line: Line,
+  texts: readonly string[],
+  { isSkipped, isPlaced }: { readonly isSkipped: boolean; readonly isPlaced: boolean },
+): void {
   if (texts.length > 0) unread.usedSheets.add(line.sheet ?? 0);
-  const width = readingWidth(line, texts.length > 0);
+  const width = isPlaced ? 0 : readingWidth(line, texts.length > 0);
   if (width !== 0) unread.widths.set(width, (unread.widths.get(width) ?? 0) + 1);
   if (texts.length === 0) addUnread(unread, line, isSkipped ? 'left out' : 'unread', width);
   else if (!covers(line.text, texts)) addUnread(unread, line, 'partly read', width);

@@ -121,7 +121,9 @@ export function looksLikeJson(text: string): boolean {
     return true;
   } catch (error) {
     if (!(error instanceof FileError)) throw error;
-    return TRUNCATED.test(text.slice(scanner.at, scanner.at + 10));
+    const rest = text.slice(scanner.at, scanner.at + 10);
+    // Only at the end of the text: `[Instrument]` is a title.
+    return rest.length < 10 && TRUNCATED.test(rest);
   }
 }
 

@@ -122,6 +122,8 @@ function looksLikeXml(start: string): boolean {
   if (start.startsWith('<?xml')) return true;
   // `<Identifier>: 12` is a name and a value.
   if (/^<[^<>]*>\s*[:=]/.test(start)) return false;
+  // Names on lines of their own, each above its value.
+  if (/^<[^<>]*>\s*[^<>\s][^<>]*</.test(start) && !/<\/|\/>/.test(start)) return false;
   const parser = new SaxesParser();
   let isWellFormed = /^<[\p{L}_!?]/u.test(start);
   parser.on('error', () => {

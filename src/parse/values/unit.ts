@@ -160,3 +160,25 @@ export function unitAfterSlash(name: string, anyUnit: boolean): { name: string; 
   if (!anyUnit || last < 1 || last === name.length - 1) return undefined;
   return { name: name.slice(0, last).trim(), unit: name.slice(last + 1).trim() };
 }
+
+/** Quantities by the letter of their unit. `220K` can also be a model or 220 thousand, and `3C` a well. */
+const BY_LETTER: Readonly<Record<string, RegExp>> = {
+  ...{
+    K: /temp/i,
+    C: /temp/i,
+    F: /temp/i,
+    V: /volt|potential|bias|spannung|tension|\bhv\b/i,
+    A: /current|strom|courant/i,
+  },
+  ...{ W: /power|leistung/i, s: /time|duration|delay|interval|exposure|dwell|period/i, h: /time|duration/i },
+  ...{ m: /depth|length|distance|height|altitude|elevation/i, g: /weight|mass|gewicht/i, N: /force|load|kraft/i },
+  ...{ L: /volume/i, J: /energy/i, T: /\bfield\b/i, M: /conc|molarity/i },
+};
+
+/** `-145V` of `Bias voltage`: a letter directly after a number is its unit if the name says what was measured. */
+export function gluedUnit(name: string, text: string): { digits: string; unit: string } | undefined {
+  const [, digits, unit] = GLUED.exec(text) ?? [];
+  return digits !== undefined && unit !== undefined && BY_LETTER[unit]?.test(name) ? { digits, unit } : undefined;
+}
+
+const GLUED = /^([-+−]?\d[\d.,]*)([A-Za-z])$/;

@@ -1,0 +1,285 @@
+import { compileSplit } from '../parse/cells.js';
+import { bareUnit, isUnit } from '../parse/values/unit.js';
+import { escapeRegex } from '../text.js';
+import { isQuantity, isSubject, isWord, kindOf } from './kinds.js';
+import type { FinderMapping } from './pieces.js';
+
+/**
+ * Facts whose value does not stand to the right of their name: before it, below it, or in a line whose positions another
+ * line names. They look like rows of tables, so they are found before those.
+ */
+export interface PlacedFacts {
+  readonly finders: readonly FinderMapping[];
+  /** The numbers of their lines. */
+  readonly lines: ReadonlySet<number>;
+}
+
+interface Found {
+  readonly finders: readonly FinderMapping[];
+  readonly numbers: readonly number[];
+}
+
+/** Further down, there are rows. Longer lines are data. */
+const [MAX_SEEN, MAX_LENGTH] = [400, 300];
+
+export function findPlaced(texts: readonly string[]): PlacedFacts {
+  const seen = texts.slice(0, MAX_SEEN).map((text) => (text.length > MAX_LENGTH ? OTHER : text.trimEnd()));
+  const found = [...findValuesFirst(seen), ...findBelowNames(seen), ...findRowsOfNames(seen, texts.length)];
+  return {
+    finders: found.flatMap(({ finders }) => finders),
+    lines: new Set(found.flatMap(({ numbers }) => numbers)),
+  };
+}
+
+/** Stands for a line that is no fact. */
+const OTHER = '\u0000';
+
+const NUMBER = '[-+]?(?:\\d[\\d.,]*|\\.\\d+)(?:[eE][-+]?\\d+)?';
+const IS_NUMBER = new RegExp(`^${NUMBER}$`);
+const isNumber = (text: string): boolean => IS_NUMBER.test(text);
+
+/** What stands between a value and its name. After blanks and delimiters, only numbers count: other cells are rows. */
+const SIGNS = [
+  { line: /^\s*([^!\s][^!]*?)\s*!\s*(\p{L}[^!]*)$/u, sign: '!', isStrict: false },
+  { line: /^\s*([^#\s][^#]*?)\s*#\s*(\p{L}[^#]*)$/u, sign: '#', isStrict: false },
+  { line: /^\s*([^/\s].*?)\s+\/\/\s*(\p{L}.*)$/u, sign: '//', isStrict: false },
+  { line: /^\s*([^/\s].*?)\s+\/ +(\p{L}[^/]*)$/u, sign: '/', isStrict: false },
+  { line: /^\s*([-+.\d][^\t;|]*?)\s*(?:\t\s*)(\p{L}[^\t;|]*)$/u, sign: 'tab', isStrict: true },
+  { line: /^\s*([-+.\d][^\t;|]*?)\s*;\s*(\p{L}[^\t;|]*)$/u, sign: ';', isStrict: true },
+  { line: /^\s*([-+.\d][^\t;|]*?)\s*\|\s*(\p{L}[^\t;|]*)$/u, sign: '|', isStrict: true },
+  { line: /^\s*([-+.\d](?:[^\s;|]| (?! ))*) {2,}(\p{L}(?:[^\s;|:=]| (?! ))*)$/u, sign: 'spaces', isStrict: true },
+] as const;
+
+/** Two lines are enough if each has several values and as many names. */
+const [MIN_LINES, MIN_LEGENDS] = [3, 2];
+
+interface Commented {
+  readonly number: number;
+  readonly text: string;
+  readonly value: string;
+  readonly name: string;
+}
+
+function findValuesFirst(texts: readonly string[]): Found[] {
+  return SIGNS.flatMap(({ line, sign, isStrict }) => {
+    const found: Found[] = [];
+    let run: Commented[] = [];
+    for (const [n, text] of [...texts, OTHER].entries()) {
+      const [, value = '', name = ''] = (sign === 'spaces' || hasSign(text, sign) ? line.exec(text) : undefined) ?? [];
+      if (name !== '') {
+        run.push({ number: n + 1, text, value, name });
+        continue;
+      }
+      if (run.length >= MIN_LEGENDS && !(isStrict && isHeader(texts[n - run.length - 1] ?? '', sign)))
+        found.push(...describeRun(run, sign, isStrict));
+      run = [];
+    }
+    return found;
+  });
+}
+
+const hasSign = (text: string, sign: string): boolean => text.includes(sign === 'tab' ? '\t' : sign);
+
+/** Names of columns directly above: then the lines are rows. */
+function isHeader(text: string, sign: string): boolean {
+  const cells = compileSplit(sign).all(text);
+  return cells.length > 1 && cells.every((cell) => cell !== '' && isWord(cell));
+}
+
+/** A number, also with a unit. */
+const isMeasured = (text: string): boolean => isNumber(text) || hasUnit(text);
+
+function hasUnit(text: string): boolean {
+  const [, unit] = new RegExp(`^${NUMBER}\\s*(\\D.*)$`).exec(text) ?? [];
+  return unit !== undefined && isUnit(bareUnit(unit) ?? '');
+}
+
+function describeRun(run: readonly Commented[], sign: string, isStrict: boolean): Found[] {
+  const lists = run.map((line) => namesOfValues(line));
+  const single = run.filter((_, n) => lists[n] === 'one');
+  const legends = run.flatMap((line, n) => {
+    const names = lists[n];
+    return names === 'one' || names === undefined || isStrict ? [] : [{ line, names }];
+  });
+  if (run.length < MIN_LINES && legends.length < run.length) return [];
+  const names = [...single.map(({ name }) => name), ...legends.flatMap((legend) => legend.names)];
+  const areNames = new Set(names).size === names.length && single.every(({ name }) => isName(name));
+  const measured = single.filter(({ value }) => isMeasured(value)).length + legends.length;
+  if (!areNames || measured * 2 < run.length || (single.length + legends.length) * 5 < run.length * 3) return [];
+  if (isStrict && !areSettings(single, run.length)) return [];
+  const separator = sign.startsWith('/') ? `/\\s+${escapeRegex(sign)}\\s*/` : sign;
+  const every = EVERY[sign] ?? `/^\\s*[^\\s${sign}][^${sign}]*${sign}\\s*[A-Za-z]/`;
+  return [
+    {
+      finders: [
+        ...legends.map(({ line, names: own }) => describeLegend(line, own, sign)),
+        ...(single.length > 0 ? [{ every, separator, name: 2 }] : []),
+      ],
+      // Lines whose values cannot be assigned to names are no rows either.
+      numbers: run.map(({ number }) => number),
+    },
+  ];
+}
+
+const EVERY: Readonly<Record<string, string>> = {
+  '//': '/\\S\\s+\\/\\/\\s*[A-Za-z]/',
+  '/': '/\\S\\s+\\/ +[A-Za-z]/',
+  tab: '/^\\s*[-+.\\d][^\\t]*\\t\\s*[A-Za-z][^\\t]*$/',
+  spaces: '/^\\s*[-+.\\d][^\\t;|]* {2,}[A-Za-z][^\\t;|]*$/',
+  ';': '/^\\s*[-+.\\d][^;]*;\\s*[A-Za-z]/',
+  '|': '/^\\s*[-+.\\d][^|]*\\|\\s*[A-Za-z]/',
+};
+
+/** `one`: a single value. Undefined if there are more or fewer names than values. */
+function namesOfValues({ value, name }: Commented): 'one' | string[] | undefined {
+  const values = value.split(/[\s,]+/);
+  if (values.length < 2 || !values.every(isNumber)) return 'one';
+  const names = name.split(name.includes(',') ? /\s*,\s*/ : /\s+/);
+  return names.length === values.length && names.every((each) => /^\p{L}/u.test(each)) ? names : undefined;
+}
+
+/** Words that say what a value is: not a sentence, not a unit, not another value. */
+const isName = (name: string): boolean =>
+  name.length <= 60 &&
+  /\p{L}{2}/u.test(name) &&
+  !/[.!?]$|[:=]\s*\S/.test(name) &&
+  !isUnit(name) &&
+  kindOf(name) === 'text';
+
+/** Numbers that are no count of rows, some of them with a unit, or most with a name of a quantity. */
+function areSettings(lines: readonly Commented[], all: number): boolean {
+  const isCounted = lines.every(({ value }, n) => n === 0 || Number(value) > Number(lines[n - 1]?.value));
+  if (lines.length < all || isCounted || !lines.every(({ value }) => isMeasured(value))) return false;
+  return lines.some(({ value }) => hasUnit(value)) || lines.filter(({ name }) => isQuantity(name)).length * 2 > all;
+}
+
+/** `100 0.5 2.0 ! points, step, start` */
+const describeLegend = ({ text }: Commented, names: readonly string[], sign: string): FinderMapping => ({
+  line: `/${escapeRegex(text.slice(text.indexOf(sign))).replace(/\s+/g, '\\s+')}\\s*$/`,
+  delimiter: '/(?<=\\S)[\\s,]+/',
+  cells: Object.fromEntries(names.map((name, n) => [name, n + 1])),
+});
+
+/** Names on lines of their own, each marked, with a value on the next line. `#`: only where the comment is the name. */
+const MARKS = [
+  /^\$[A-Za-z][\w ]*:$/,
+  /^\[[A-Za-z][^\]=:]*\]$/,
+  /^<[A-Za-z][^<>=:]*>$/,
+  /^#\s?[A-Za-z][^#:=\t,;|]*$/,
+  /^[A-Za-z][^:=\t,;|]*:$/,
+];
+
+function findBelowNames(texts: readonly string[]): Found[] {
+  for (const mark of MARKS) {
+    const marked = texts.flatMap((text, n) => (mark.test(text) ? [n] : []));
+    if (marked.length < MIN_LINES) continue;
+    const isOther = (at: number) => (texts[at] ?? '').trim() === '' || mark.test(texts[at] ?? '');
+    const named = marked.filter((n) => isLoneValue(texts[n + 1]) && !isOther(n + 1) && isOther(n + 2));
+    const names = new Set(named.map((n) => texts[n]));
+    // A name that repeats is that of a section.
+    if (named.length < MIN_LINES || named.length * 2 < marked.length || names.size < named.length) continue;
+    const every = `/${mark.source.replace(/\$$/, '\\s*$')}/`;
+    return [{ finders: [{ every, separator: 'nextLine' }], numbers: named.flatMap((n) => [n + 1, n + 2]) }];
+  }
+  return [];
+}
+
+/** One value: no pair, no row, no comment. */
+const isLoneValue = (text = ''): boolean =>
+  text.trim() !== '' &&
+  text !== OTHER &&
+  !/^\s*[#$[<]|\t\S|\p{L} ?[:=]|[,;|]\S+[,;|]|[-\d.]+(?:\s+[-\d.]+){2}/u.test(text) &&
+  !/ {2,}\S/.test(text.trim());
+
+/** Splits for a row of names and the row of their values. */
+const ROW_SPLITS = ['tab', ';', ',', 'spaces', 'whitespace'] as const;
+
+/** A row of names above a single row of values, several times, or one that says who measured and how. */
+function findRowsOfNames(texts: readonly string[], all: number): Found[] {
+  const pairs: RowPair[] = [];
+  for (let at = 0; at + 1 < texts.length; at++) {
+    const pair = rowsAt(texts, at);
+    if (!pair) continue;
+    // Words below words directly above: only the rows below show that they are values.
+    const above = pairs.length === 0 ? rowsOfWords(texts, at - (texts[at - 1] === '' ? 3 : 2), pair.split) : undefined;
+    // A column that says which row it is makes a table of one row, unless the rows of names follow each other.
+    const isNext = (above ?? pairs.at(-1))?.at === at - 2;
+    if (isSubject(pair.names[0] ?? '') && !COMMENT.test(pair.split) && !isNext) continue;
+    pairs.push(...(above ? [above] : []), { at, ...pair });
+    at++;
+  }
+  const names = pairs.flatMap((pair) => pair.names);
+  const last = pairs.at(-1);
+  if (!last || new Set(names).size < names.length) return [];
+  const isFollowed = all > last.at + 2 + MIN_BELOW;
+  const isSaid = names.length > 2 && names.some((name) => OF_RUN.test(name));
+  const isRun = pairs.length > 1 || (isSaid && isFollowed);
+  const hasMarks = pairs.every(({ split }) => COMMENT.test(split));
+  if (!isRun || (!isFollowed && !hasMarks && pairs.length < MIN_LINES)) return [];
+  return pairs.map(({ at, split, names: own }) => ({
+    finders: own.length === 0 ? [] : [describeRows(texts[at] ?? '', own, split)],
+    numbers: [at + 1, at + 2],
+  }));
+}
+
+interface RowPair {
+  readonly at: number;
+  readonly split: string;
+  /** None if names and values can also be in every other cell. */
+  readonly names: readonly string[];
+}
+
+function rowsOfWords(texts: readonly string[], at: number, split: string): RowPair | undefined {
+  if (at < 0 || COMMENT.test(split)) return undefined;
+  const [names = [], values = []] = [texts[at], texts[at + 1]].map((text) =>
+    compileSplit(split).all(text?.trim() ?? ''),
+  );
+  if (names.length < 3 || names.length !== values.length || !areRowNames(names)) return undefined;
+  return { at, split, names: names.length % 2 === 0 ? [] : names };
+}
+
+const COMMENT = /^[#!%/]+/;
+/** Rows of a table below the facts. */
+const MIN_BELOW = 3;
+/** What is said once for a run, not for each row. */
+const OF_RUN =
+  /^(?:operator|user|analyst|method|instrument|serial|model|software|version|firmware|project|detector|bediener|benutzer|methode|ger[äa]t|op[ée]rateur|instrumento|operador)\b/i;
+
+function rowsAt(texts: readonly string[], at: number): { split: string; names: readonly string[] } | undefined {
+  const [written = '', values = ''] = [texts[at], texts[at + 1]];
+  const [mark = ''] = /^\s*[#!%/]+(?=\s*\p{L})/u.exec(written) ?? [];
+  if (values === '' || written === '' || /^\s*[#!%/]/.test(values)) return undefined;
+  const text = written.slice(mark.length).trim();
+  for (const split of ROW_SPLITS) {
+    const names = mark !== '' && split === 'whitespace' ? text.split(/[\s,]+/) : compileSplit(split).all(text);
+    const cells = compileSplit(split).all(values.trim());
+    // Two cells are a name and its value. Words with single blanks between them are a sentence.
+    const isClear = mark !== '' || (names.length > 2 && split !== 'whitespace');
+    if (names.length < 2 || !isClear || names.length !== cells.length || !areRowNames(names)) continue;
+    const kinds = cells.map(kindOf);
+    if (!kinds.some((kind) => kind === 'number' || kind === 'date') || cells.some((cell) => /\p{L} ?[:=]$/u.test(cell)))
+      return undefined;
+    // `Batch  B-12  Operator  Ada`: every other cell is a name.
+    const isEven = mark === '' && cells.length % 2 === 0 && !names.some((name, n) => n % 2 === 1 && isQuantity(name));
+    if (isEven && cells.every((cell, n) => n % 2 === 1 || isWord(cell))) return undefined;
+    // More rows make a table.
+    const next = texts[at + 2] ?? '';
+    const isEnd = next === '' || (mark !== '' && next.trimStart().startsWith(mark.trim()));
+    const isNext = areRowNames(compileSplit(split).all(next)) && compileSplit(split).all(next).length > 1;
+    if (!isEnd && !isNext) return undefined;
+    return { split: mark === '' ? split : `${mark.trim()}${split}`, names };
+  }
+  return undefined;
+}
+
+const areRowNames = (names: readonly string[]): boolean =>
+  new Set(names).size === names.length &&
+  names.every((name) => /\p{L}/u.test(name) && isWord(name) && !/[:=]|^[A-Z]\d+$/.test(name) && !isUnit(name));
+
+/** Names behind a comment mark are not in a row of the file's own cells, so they are given by position. */
+function describeRows(text: string, names: readonly string[], split: string): FinderMapping {
+  const [mark = ''] = COMMENT.exec(split) ?? [];
+  const delimiter = split.slice(mark.length);
+  if (mark === '') return { line: text.trim(), separator: 'nextRow', delimiter };
+  return { after: text.trim(), delimiter, cells: Object.fromEntries(names.map((name, n) => [name, n + 1])) };
+}
