@@ -65,7 +65,7 @@ function findValuesFirst(texts: readonly string[]): Found[] {
     const found: Found[] = [];
     let run: Commented[] = [];
     for (const [n, text] of [...texts, OTHER].entries()) {
-      const [, value = '', name = ''] = (sign === 'spaces' || hasSign(text, sign) ? line.exec(text) : undefined) ?? [];
+      const [, value = '', name = ''] = (hasSign(text, sign) ? line.exec(text) : undefined) ?? [];
       if (name !== '') {
         run.push({ number: n + 1, text, value, name });
         continue;
@@ -78,7 +78,8 @@ function findValuesFirst(texts: readonly string[]): Found[] {
   });
 }
 
-const hasSign = (text: string, sign: string): boolean => text.includes(sign === 'tab' ? '\t' : sign);
+const hasSign = (text: string, sign: string): boolean =>
+  text.includes(sign === 'tab' ? '\t' : sign === 'spaces' ? '  ' : sign);
 
 /** Names of columns directly above: then the lines are rows. */
 function isHeader(text: string, sign: string): boolean {
@@ -247,8 +248,9 @@ const OF_RUN =
 
 function rowsAt(texts: readonly string[], at: number): { split: string; names: readonly string[] } | undefined {
   const [written = '', values = ''] = [texts[at], texts[at + 1]];
+  // First, because most lines are rows.
+  if (values === '' || !STARTS_WITH_NAME.test(written) || /^\s*[#!%/]/.test(values)) return undefined;
   const [mark = ''] = /^\s*[#!%/]+(?=\s*\p{L})/u.exec(written) ?? [];
-  if (values === '' || written === '' || /^\s*[#!%/]/.test(values)) return undefined;
   const text = written.slice(mark.length).trim();
   for (const split of ROW_SPLITS) {
     const names = mark !== '' && split === 'whitespace' ? text.split(/[\s,]+/) : compileSplit(split).all(text);
@@ -271,6 +273,8 @@ function rowsAt(texts: readonly string[], at: number): { split: string; names: r
   }
   return undefined;
 }
+
+const STARTS_WITH_NAME = /^\s*[#!%/]*\s*\p{L}/u;
 
 const areRowNames = (names: readonly string[]): boolean =>
   new Set(names).size === names.length &&

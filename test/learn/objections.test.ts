@@ -115,7 +115,7 @@ test.each([
 });
 
 test('without a mapping, the entry shows the doubts; `learn` shows them with the mapping', async () => {
-  const text = 'Sample: S 17\nPlace: Lat: 35.0 Long: -106.5 Elev: 1630 m\nMode: scan\n\nx,y,z\n1,2,3\n4,5,6\n7,8,9\n';
+  const text = 'Sample: S 17\nTitle: Lat: 35.0 Long: -106.5 Elev: 1630 m\nMode: scan\n\nx,y,z\n1,2,3\n4,5,6\n7,8,9\n';
   const doubt = expect.stringContaining('facts that may be wrong, because the value contains other names');
   expect((await read(text)).assumed).toEqual([doubt]);
   expect((await measured(text)).doubts).toContainEqual(doubt);
