@@ -41,7 +41,6 @@ const fact = (name: string, text: string, value: TrueFact['value'] = text, unit?
 
 const numeral = (random: Random, max: number): string => (random.next() * max + 0.01).toFixed(1 + random.below(3));
 
-/** A number with its unit behind it, in brackets behind its name, or nowhere. */
 function quantities(random: Random, count: number): TrueFact[] {
   return some(random, QUANTITIES, count).map(([name, unit, max]) => {
     const text = numeral(random, max);
@@ -77,7 +76,6 @@ const SERIES: readonly (readonly [name: string, unit: string, max: number])[] = 
 const numbersIn = (random: Random, rows: number, max: number, places: number): string[] =>
   range(rows).map(() => (random.next() * max + 0.01).toFixed(places));
 
-/** Written cells by column, with the truth. */
 interface Written {
   readonly name: string;
   readonly unit: string | undefined;
@@ -110,7 +108,6 @@ const truthOf = (columns: readonly Written[]): TrueColumn[] =>
     ),
   );
 
-/** Lines of cells, with a delimiter or in columns to the left or right. */
 function write(rows: readonly (readonly string[])[], sign: string | undefined, isRight = false): string[] {
   if (sign !== undefined) return rows.map((cells) => cells.join(sign));
   const widths = (rows[0] ?? []).map((_, at) => 2 + Math.max(...rows.map((cells) => cells[at]?.length ?? 0)));
@@ -128,7 +125,6 @@ const rowsOf = (columns: readonly Written[]): string[][] =>
 const headed = (columns: readonly Written[]): string[] =>
   columns.map(({ name, unit }) => (unit === undefined ? name : `${name} (${unit})`));
 
-/** Readings below the facts, in a shape that is read anyway. */
 function plainTable(random: Random, sign = pick(random, ['\t', ',', ';'])): { lines: string[]; table: TrueColumn[] } {
   const columns = someColumns(random, 4 + random.below(8));
   return { lines: write([headed(columns), ...rowsOf(columns)], sign), table: truthOf(columns) };
@@ -151,9 +147,7 @@ function valueFirst(random: Random): Content {
   const width = random.chance(0.5) ? Math.max(...facts.map(({ text }) => text.length)) : 0;
   const isLower = random.chance(0.5);
   const named = facts.map((each) => (isLower ? { ...each, name: each.name.toLowerCase() } : each));
-  const lines = named.map(
-    ({ name, text }) => `${random.chance(0.2) && width > 0 ? '' : ''}${text.padEnd(width)}${sign}${name}`,
-  );
+  const lines = named.map(({ name, text }) => `${text.padEnd(width)}${sign}${name}`);
   return withTable(random, lines, named);
 }
 
@@ -372,7 +366,6 @@ function wrapped(random: Random): Content {
   };
 }
 
-/** Averages, minimum and maximum above or below the rows. */
 function averages(random: Random): Content {
   const sign = pick(random, ['\t', ',', ';', undefined]);
   const isAbove = random.chance(0.6);
@@ -439,7 +432,6 @@ function columnGroups(random: Random): Content {
   };
 }
 
-/** Each title in the middle above its columns. */
 function writeGroups(titles: readonly string[], cells: readonly (readonly string[])[], size: number): string[] {
   const lines = write(
     cells.map((row) => row.map((cell) => cell.replaceAll(' ', ''))),
@@ -459,7 +451,6 @@ function writeGroups(titles: readonly string[], cells: readonly (readonly string
   return [line.trimEnd(), ...lines];
 }
 
-/** Columns of fixed width that touch, or with empty cells. */
 function fixedWidth(random: Random): Content {
   const rows = 5 + random.below(10);
   const isTouching = random.chance(0.5);
@@ -476,8 +467,7 @@ function fixedWidth(random: Random): Content {
   // A negative number fills its place.
   const widths = columns.map(
     ({ cells, name }) =>
-      Math.max(isTouching ? 0 : 2, ...[...cells, isTouching ? ` ${name}` : ` ${name}`].map((cell) => cell.length)) +
-      (isTouching ? 0 : 1),
+      Math.max(isTouching ? 0 : 2, ...[...cells, ` ${name}`].map((cell) => cell.length)) + (isTouching ? 0 : 1),
   );
   const lines = all.map((cells) =>
     cells
