@@ -251,6 +251,7 @@ function rowsAt(texts: readonly string[], at: number): { split: string; names: r
   // First, because most lines are rows.
   if (values === '' || !STARTS_WITH_NAME.test(written) || /^\s*[#!%/]/.test(values)) return undefined;
   const [mark = ''] = /^\s*[#!%/]+(?=\s*\p{L})/u.exec(written) ?? [];
+  if (mark === '' && (NUMBER_CELL.test(written) || NUMBER_CELL.test(texts[at + 2] ?? ''))) return undefined;
   const text = written.slice(mark.length).trim();
   for (const split of ROW_SPLITS) {
     const names = mark !== '' && split === 'whitespace' ? text.split(/[\s,]+/) : compileSplit(split).all(text);
@@ -273,6 +274,9 @@ function rowsAt(texts: readonly string[], at: number): { split: string; names: r
   }
   return undefined;
 }
+
+/** A line with such a cell is a row. */
+const NUMBER_CELL = /(?:^|[\t;,]|\s\s)\s*[-+]?\.?\d[\d.]*\s*(?:$|[\t;,]|\s\s)/;
 
 const STARTS_WITH_NAME = /^\s*[#!%/]*\s*\p{L}/u;
 
