@@ -1,6 +1,6 @@
 import { generate } from '../reading/generate.js';
 import { GRAMMARS, generateIn } from '../reading/grammars.js';
-import { findMappingProblem, findNextProblem } from '../reading/mappings.js';
+import { findMappingProblem, findNextProblem, TOGETHER } from '../reading/mappings.js';
 
 /*
  * Learned mappings of generated files: nothing complains about them, and they also read the next file.
@@ -13,7 +13,6 @@ export function createCase(seed) {
   return {
     what: `the mapping of the generated file ${seed} (${grammar ?? 'any layout'}):`,
     perform: async () =>
-      // Facts beside rows cannot be added or removed alone.
-      (await findMappingProblem(file)) ?? (grammar === 'beside' ? undefined : findNextProblem(file, seed)),
+      (await findMappingProblem(file)) ?? (TOGETHER.includes(grammar) ? undefined : findNextProblem(file, seed)),
   };
 }

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { generate } from './generate.js';
 import { GRAMMARS, generateIn } from './grammars.js';
-import { findMappingProblem, findNextProblem } from './mappings.js';
+import { findMappingProblem, findNextProblem, TOGETHER } from './mappings.js';
 import { generateTree, TREE_SHAPES } from './trees.js';
 
 const SEEDS = Array.from({ length: 40 }, (_, n) => n + 101);
@@ -18,9 +18,6 @@ async function problemsOf(
   }
   return problems;
 }
-
-/** One of these facts cannot be added or removed alone. */
-const TOGETHER = ['beside', 'names above values', 'pairs in one line', 'legends', 'typed lines'];
 
 test.each(GRAMMARS.filter((grammar) => !TOGETHER.includes(grammar)))(
   'learned mappings of files with %s read their file and the next one',

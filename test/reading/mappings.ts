@@ -59,6 +59,15 @@ export async function findMappingProblem({ bytes, extension }: Generated): Promi
     : 'the mapping reads other facts';
 }
 
+/** Grammars whose facts cannot be added or removed alone, or whose last line looks like a row. */
+export const TOGETHER: readonly string[] = [
+  'beside',
+  'names above values',
+  'pairs in one line',
+  'legends',
+  'typed lines',
+];
+
 /** What is wrong when the mapping learned from a file reads the next one, with other facts and more rows. */
 export async function findNextProblem(generated: Generated, seed: number): Promise<string | undefined> {
   const file = toFile(Buffer.from(generated.text), generated.extension);
