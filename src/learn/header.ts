@@ -266,13 +266,18 @@ function unitsOf(line: Line | undefined, { kinds }: Body): 'slash' | 'inHeader' 
   return isSlash ? 'slash' : 'inHeader';
 }
 
-/** A header of wavelengths, channels or wells: a word, then different numbers. Above units, the word may be missing. */
+/**
+ * A header of wavelengths, channels or wells: a word, then different numbers. Above units, the word may be missing, and there
+ * may be others among the numbers.
+ */
 export function areNumericNames({ cells }: Line, columns: readonly CellKind[], hasUnits = false): boolean {
   const [first = '', ...others] = cells;
   if (others.length < 3 || cells.length !== columns.length || columns[0] === 'text') return false;
   if (kindOf(first) !== 'text' && !(hasUnits && first === '')) return false;
   if (new Set(others).size < others.length) return false;
-  return others.every((cell) => /^\d+(?:\.\d+)?$/.test(cell));
+  const isNumbered = (cell: string): boolean => /^\d+(?:\.\d+)?$/.test(cell);
+  if (!hasUnits) return others.every(isNumbered);
+  return others.some(isNumbered) && others.every((cell) => isNumbered(cell) || (cell !== '' && isWord(cell)));
 }
 
 const AXIS_UNIT = /\d ?(\p{L}+)$/u;

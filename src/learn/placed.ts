@@ -282,7 +282,10 @@ const STARTS_WITH_NAME = /^\s*[#!%/]*\s*\p{L}/u;
 
 const areRowNames = (names: readonly string[]): boolean =>
   new Set(names).size === names.length &&
-  names.every((name) => /\p{L}/u.test(name) && isWord(name) && !/[:=]|^[A-Z]\d+$/.test(name) && !isUnit(name));
+  names.every((name) => /\p{L}/u.test(name) && isWord(name) && !NO_ROW_NAME.test(name) && !isUnit(name));
+
+/** Names with their values: `Weight: 3`, `mount GA6432`. */
+const NO_ROW_NAME = /[:=]|^[A-Z]\d+$|\s\S*\d{3}/;
 
 /** Names behind a comment mark are not in a row of the file's own cells, so they are given by position. */
 function describeRows(text: string, names: readonly string[], split: string): FinderMapping {

@@ -74,6 +74,17 @@ describe('numbered channels', () => {
   });
 });
 
+test('channels with numbers and names above their units are names', async () => {
+  const record = await read('Frame,Sub,1,2,EMG1\n,,V,V,mV\n1,0,0.11,0.21,3.5\n1,1,0.12,0.22,3.6\n1,2,0.13,0.23,3.7\n');
+  expect(columns(record)).toEqual(['Frame', 'Sub', '1 [V]', '2 [V]', 'EMG1 [mV]']);
+});
+
+test('names with their values are not names of the values below them', async () => {
+  const text = 'analyst 190061, mount GA6432, site Orange\nrun190061.pd, 2019-10-31, 11:19\n\n';
+  const { mapping } = await learnt(`${text}mass,counts,error\n195,10,1\n204,20,2\n206,30,3\n`);
+  expect(JSON.stringify(mapping)).not.toContain('nextRow');
+});
+
 test('quantities in lines and samples in columns are one table, whatever kinds of values it has', async () => {
   const record = await read(
     ';Probe 1;Probe 2\nMasse [g];1.2345;1.3456\nVolumen [mL];10.0;10.1\nBearbeiter;Meier;Meier\nPrüftag;2023-02-03;2023-02-04\n',
