@@ -76,7 +76,7 @@ const ASIDE =
 /** More of them are a table. */
 const MAX_RECORDS = 60;
 
-/** Undefined if the elements are no such records, or if some could not be told apart. */
+/** Undefined if the elements are no such records, or if some could not be distinguished. */
 export function recordsIn(items: readonly Node[]): FoundRecord[] | undefined {
   const [first] = items;
   if (!first || items.some(({ isList }) => isList)) return undefined;
