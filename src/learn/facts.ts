@@ -30,7 +30,7 @@ interface Reading {
   readonly good: readonly string[];
   /** These with their values. */
   readonly pairs: readonly NameAndText[];
-  /** All of them, also those that are none. */
+  /** Everything that looks like a pair, also where it is not used as a fact. */
   readonly all: readonly NameAndText[];
   /** How many values seem to contain another pair. */
   readonly crowded: number;

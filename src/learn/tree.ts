@@ -9,7 +9,7 @@ import { type FoundRecord, isCurve, isKeyed, isText, itemsOf, matrixWidth, recor
 
 /**
  * JSON and XML as facts and tables. Single values are facts. Lists, repeated elements and objects whose names are wells
- * or samples are rows, and the lists within them are tables of their own, with what tells the outer rows apart.
+ * or samples are rows, and the lists within them are tables of their own, with the values that identify the outer rows.
  */
 
 type Facts = NonNullable<ParseMapping['facts']>;
@@ -55,7 +55,7 @@ interface Level extends Pick<List, 'names' | 'isKeyed'> {
   /** Empty for the root. */
   readonly path: string;
   readonly nodes: readonly Node[];
-  /** What tells the elements around a row apart, from the row. */
+  /** The values that identify the elements around a row, from the row. */
   readonly context: readonly Part[];
 }
 
@@ -413,7 +413,7 @@ function zipped(arrays: readonly Part[]): Part[][] {
   return [...groups.values()];
 }
 
-/** The values that tell the rows of a level apart: one if possible. */
+/** The values that identify the rows of a level: one if possible. */
 function keysOf(level: Level): Part[] {
   const { nodes, isKeyed: keyed } = level;
   if (keyed) return [keyOf(level)];
