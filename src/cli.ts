@@ -20,7 +20,7 @@ const recover = () => import('./recover/command.js');
 const run = () => import('./commands/run.js');
 /** Before the daemon is loaded: space that V8 has taken for new objects is not returned. */
 const runDaemon = () => {
-  keepHeapSmall();
+  keepHeapSmall(false);
   return run();
 };
 const setup = () => import('./setup/command.js');

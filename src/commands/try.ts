@@ -58,7 +58,7 @@ async function tryOrTest(name: string | undefined, files: string[], options: Try
 }
 
 async function tryFiles(name: string, files: string[], options: TryOptions): Promise<void> {
-  keepHeapSmall();
+  keepHeapSmall(true);
   if (options.plot !== undefined) checkPlotFile(options.plot, files);
   const instrument = usableInstrument(name, configFrom(options));
   const trials: (Trial | QuarantinedTrial)[] = [];

@@ -28,10 +28,11 @@ export interface Readers {
 
 export function createReaders(limits: Partial<Limits> = {}): Readers {
   // Small files do not wait for large ones. Several are sent ahead, so that the thread need not wait for the next.
-  const large = new Lane(1, { ...LIMITS, ...limits });
-  const small = new Lane(16, { ...LIMITS, ...limits }, large);
+  const onThreads = () => keepHeapSmall(large.isRunning || tests.isRunning);
+  const large: Lane = new Lane(1, { ...LIMITS, ...limits }, onThreads);
+  const small = new Lane(16, { ...LIMITS, ...limits }, onThreads, large);
   // A reload must not fail because a golden test had to wait for a large file.
-  const tests = new Lane(1, { ...LIMITS, ...limits });
+  const tests: Lane = new Lane(1, { ...LIMITS, ...limits }, onThreads);
   const lanes = [small, large, tests];
   const laneFor = (bytes: number) => (bytes <= MAX_SMALL_BYTES ? small : large);
   const close = (reader: number): void => {
@@ -150,6 +151,8 @@ const MAX_IDLE_MS = { small: 5 * 60_000, large: 30_000 };
 class Lane {
   readonly #maxSent: number;
   readonly #limits: Limits;
+  /** Called when the thread has started, and when it ends. */
+  readonly #onThread: () => void;
   readonly #slower: Lane | undefined;
   readonly #waiting: Pending[] = [];
   #sent: Pending[] = [];
@@ -162,10 +165,15 @@ class Lane {
   #check: NodeJS.Timeout | undefined;
 
   /** `maxSent`: how many tasks the thread may have. If only one, contents are handed over instead of copied. */
-  constructor(maxSent: number, limits: Limits, slower?: Lane) {
+  constructor(maxSent: number, limits: Limits, onThread: () => void, slower?: Lane) {
     this.#maxSent = maxSent;
     this.#limits = limits;
+    this.#onThread = onThread;
     this.#slower = slower;
+  }
+
+  get isRunning(): boolean {
+    return this.#thread !== undefined;
   }
 
   add(task: Task): Promise<Answer> {
@@ -216,7 +224,7 @@ class Lane {
     });
     this.#isReady = false;
     this.#known = new Set();
-    thread.on('online', keepHeapSmall);
+    thread.on('online', this.#onThread);
     thread.on('message', (answer: Answer | 'ready') => {
       this.#since = performance.now();
       if (answer === 'ready') this.#isReady = true;
@@ -270,6 +278,7 @@ class Lane {
   async #end(): Promise<void> {
     const thread = this.#thread;
     this.#thread = undefined;
+    this.#onThread();
     clearInterval(this.#check);
     thread?.removeAllListeners();
     // Without a listener, an error would end the process.

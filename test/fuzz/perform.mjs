@@ -6,7 +6,7 @@ import { keepHeapSmall, limitBacktracking } from '../../dist/process.js';
  */
 
 limitBacktracking();
-keepHeapSmall();
+keepHeapSmall(true);
 
 const [kind, folder] = process.argv.slice(2);
 /** @type {{ createCase(seed: number): { what: string, perform(folder: string): Promise<string | undefined> } }} */
