@@ -5,22 +5,21 @@ import { firstLines, openText } from '../parse/cells.js';
 import { describeDetected } from '../parse/encoding.js';
 import type { Tree } from '../parse/extract/tree.js';
 import { readJson, readXml } from '../parse/formats/documents.js';
-import { formatOf } from '../parse/formats/formats.js';
+
 import { readRecords } from '../parse/formats/records.js';
 import { linesOf, openSheets } from '../parse/formats/workbook.js';
 import { isBlank, type Line } from '../parse/lines.js';
-import { readFile } from '../parse/parse.js';
+import { formatOf, readFile } from '../parse/parse.js';
 import type { OpenFile, Sheet } from '../parse/source.js';
 import { plural } from '../text.js';
 import { findDates, settleDates } from './dates.js';
 import { mapTables, type TableMapping } from './describe.js';
-import { describeLas } from './las.js';
 import { findAnyDate } from './line-dates.js';
 import { type MeasureContext, type Measured, measureLines, measureText } from './measure.js';
 import type { FinderMapping } from './pieces.js';
 import { describeRecords, isSentAt } from './records.js';
 import { describeTree } from './tree.js';
-import { describeTypedLines } from './typed-lines.js';
+import { describeLas, describeTypedLines } from './typed-lines.js';
 
 /** Measures a file: which mapping reads it, and what the file leaves open. Throws a FileError if that is unclear. */
 export async function measureFile(

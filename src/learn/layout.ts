@@ -3,7 +3,6 @@ import type { ParseMapping } from '../config/vocabulary.js';
 import { isBlank, type Line, type TimeSlice } from '../parse/lines.js';
 import { unitInName } from '../parse/values/unit.js';
 import { type Aside, findMeans, findStatistics, findStatisticsIn, findSums } from './aside.js';
-import { type FoundBeside, findBeside } from './beside.js';
 import { findNamedLists, findPlates, findTransposed, type PlateRange } from './grids.js';
 import {
   areNumericNames,
@@ -11,14 +10,16 @@ import {
   countColumns,
   filledCells,
   findHeader,
+  findLongRow,
   type Header,
   isAxis,
+  type LongRow,
   PLAIN_NUMBER,
   type Range,
+  widthOf,
 } from './header.js';
 import { areSamples, isMeasure, isQuantity, isSimilarWidth, isSubject, isWord, kindsOf, mergeKinds } from './kinds.js';
-import { type FoundLevels, findLevels } from './levels.js';
-import { findLongRow, type LongRow, widthOf } from './long-rows.js';
+import { type FoundBeside, type FoundLevels, findBeside, findLevels } from './levels.js';
 
 /** Where the tables of a file are: which lines are rows, which are headers, which are plates. */
 

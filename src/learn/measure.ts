@@ -5,19 +5,19 @@ import type { FileRecord } from '../model.js';
 import { startOf } from '../parse/extract/table.js';
 import { isBlank, isRule, type Line, MismatchError, type Refuse, type TimeSlice } from '../parse/lines.js';
 import type { OpenFile, Source } from '../parse/source.js';
+import { byWords, findUnnamed } from './anchors.js';
 import { type DatePlaces, openDatePlaces } from './date-roles.js';
 import { type FoundDates, findDates, settleDates } from './dates.js';
 import { characterOf, splitText } from './delimiters.js';
 import { type DescribedFile, type DescribedTable, describeTables, type TableMapping } from './describe.js';
 import { findPairs } from './facts.js';
+import type { LongRow } from './header.js';
 import { isNoValue, kindsOf } from './kinds.js';
 import { type FoundTable, findLayout, fitsBody, type Layout, MAX_TABLES } from './layout.js';
 import { findAnyDate, findLineDate, findSplitDate, type OtherDate } from './line-dates.js';
-import type { LongRow } from './long-rows.js';
 import { findNumberFormat, type MarksMapping, numberDoubts, numberError } from './number-format.js';
 import { leaveOutWrong } from './objections.js';
 import { findPlaced, type PlacedFacts } from './placed.js';
-import { byWords, findUnnamed } from './unnamed.js';
 
 /** How a file can be read, as a mapping. */
 export interface Measured {

@@ -1,8 +1,15 @@
 import { describe, expect, test } from 'vitest';
 import type { ParseMapping } from '../../src/config/vocabulary.js';
 import { FileError } from '../../src/errors.js';
-import { chooseMapping, commonFolder, measureSample, suggestFiles, suggestName } from '../../src/learn/learn.js';
-import { suggestTags, suggestTitle } from '../../src/learn/suggest.js';
+import {
+  chooseMapping,
+  commonFolder,
+  measureSample,
+  suggestFiles,
+  suggestName,
+  suggestTags,
+  suggestTitle,
+} from '../../src/learn/learn.js';
 import type { IdentifiedFile } from '../../src/model.js';
 import { map, record, table, v } from '../support/map-samples.js';
 import { read } from '../support/reading.js';

@@ -1,7 +1,7 @@
 import { utils, write } from '@e965/xlsx';
 import { describe, expect, test } from 'vitest';
 import { type ParseMapping, readingSchema } from '../../src/config/vocabulary.js';
-import { byWords } from '../../src/learn/unnamed.js';
+import { byWords } from '../../src/learn/anchors.js';
 import { columns, measured as measure, meta, read, refusal, rows } from '../support/reading.js';
 
 const measured = async (text: string): Promise<ParseMapping> => (await measure(text)).mapping;

@@ -1,6 +1,6 @@
 import { utils, write } from '@e965/xlsx';
 import { describe, expect, test } from 'vitest';
-import { recognise } from '../../src/parse/formats/formats.js';
+import { recognise } from '../../src/parse/parse.js';
 
 const recognised = (content: string | Uint8Array, name = 'run.dat') => {
   const outcome = recognise(typeof content === 'string' ? Buffer.from(content) : content, name);

@@ -7,8 +7,10 @@ import {
   isDay,
   isUnambiguousZone,
   pad,
+  withEnglishWords,
+  withoutPadding,
+  withPlainHalf,
 } from './date-candidates.js';
-import { withEnglishWords, withoutPadding, withPlainHalf } from './date-words.js';
 
 export interface DateReader {
   /** The date as ISO text, if the whole text matches one of the formats. */
