@@ -332,13 +332,20 @@ function locatePlateEnd(next: Line, lines: readonly Line[], from: number, to: nu
 function titlePattern(titles: readonly string[], group: string): string | undefined {
   const texts = [...new Set(titles.map((title) => title.trim()))];
   if (texts.length !== titles.length || texts.length === 0) return undefined;
+  const named = new Set(texts.map((text) => /^(\p{L}[\p{L}\p{N}_]*)([;,|\t])+(?=[^;,|\t])/u.exec(text)?.[0]));
+  const [start = ''] = named;
+  // `Sweep;1`, `Sweep;2`: a name and its value.
+  if (named.size === 1 && start !== '' && texts.length > 1) {
+    const [name, mark] = [start.replace(/\W+$/u, ''), escapeRegex(start.at(-1) ?? '')];
+    return `/^${escapeRegex(start)}(?<${name}>[^${mark}]+?)[${mark}\\s]*$/`;
+  }
   const skeletons = new Set(texts.map(generalise));
   // Some titles are centred above their table.
   const begin = titles.some((title) => /^\s/.test(title)) ? '^\\s*' : '^';
   if (skeletons.size === 1 && texts.length > 1) return `/${begin}(?<${group}>${[...skeletons][0]})\\s*$/`;
-  const start = commonStart(texts);
-  if (texts.length > 1 && start.replace(/\W/g, '').length >= 4)
-    return `/${begin}${escapeRegex(start)}(?<${group}>.+?)${titles.some((title) => title.includes('"')) ? '["\\s]' : '\\s'}*$/`;
+  const common = commonStart(texts);
+  if (texts.length > 1 && common.replace(/\W/g, '').length >= 4)
+    return `/${begin}${escapeRegex(common)}(?<${group}>.+?)${titles.some((title) => title.includes('"')) ? '["\\s]' : '\\s'}*$/`;
   return texts.length <= 12 ? `/${begin}(?<${group}>${texts.map(escapeRegex).join('|')})\\s*$/` : undefined;
 }
 

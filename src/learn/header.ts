@@ -257,12 +257,12 @@ const isUnitsAbove = (line: Line | undefined, { kinds }: Body): boolean =>
 const areUnits = (line: Line): boolean => filledCells(line).every(isUnitCell);
 
 function unitsOf(line: Line | undefined, { kinds }: Body): 'slash' | 'inHeader' {
-  const names = line?.cells.filter((_, n) => kinds[n] === 'number') ?? [];
+  const names = line?.cells.filter((name, n) => kinds[n] === 'number' && !isSubject(name)) ?? [];
   // `Slope V/s`: perhaps the symbol of a slope and its unit, perhaps the unit.
   const isQuotient = (name: string): boolean =>
     / \S+\/\S+$/.test(name) && isUnit(name.slice(name.lastIndexOf(' ') + 1));
   const slashes = names.filter((name) => unitAfterSlash(name, false) && !isQuotient(name));
-  const isSlash = slashes.length * 2 > names.length && !names.some((name) => unitInName(name));
+  const isSlash = slashes.length * 2 > names.length && !names.some((name) => unitInName(name) && !isQuotient(name));
   return isSlash ? 'slash' : 'inHeader';
 }
 

@@ -222,7 +222,7 @@ function withAsides(table: FoundRows, lines: readonly Line[], end: number, isDel
     const { asides, heading } = findStatistics(lines.slice(table.to, at + 1), hasUnits);
     const line = lines[at];
     if (!line || isBlank(line) || line === heading) continue;
-    if (!asides.some((aside) => aside.lines.includes(line)) || !fitsBelow(line, body)) break;
+    if (!asides.some((aside) => aside.lines.includes(line)) || !fitsBelow(line, body, isDelimited)) break;
     last = at + 1;
   }
   const { asides: statistics } = findStatistics(lines.slice(body.from, last), hasUnits);
@@ -231,7 +231,7 @@ function withAsides(table: FoundRows, lines: readonly Line[], end: number, isDel
   const [names, ...others] = header.names;
   const marked =
     isDelimited && names && others.length === 0 ? findStatisticsIn(lines.slice(body.from, body.to), names) : undefined;
-  const below = lines.slice(table.to, Math.min(end, table.to + 1)).filter((line) => fitsBelow(line, body));
+  const below = lines.slice(table.to, Math.min(end, table.to + 1)).filter((line) => fitsBelow(line, body, isDelimited));
   const sums =
     isDelimited && !marked && found.size === 0 ? findSums(lines.slice(body.from, table.to), below) : undefined;
   if (below[0] && sums?.lines.includes(below[0])) last = table.to + 1;
@@ -254,9 +254,10 @@ function withAsides(table: FoundRows, lines: readonly Line[], end: number, isDel
 /** Statistics below a table, and blank lines among them. */
 const MAX_ASIDES = 20;
 
-/** Numbers below numbers, after a word. */
-const fitsBelow = (line: Line | undefined, { kinds }: Body): boolean =>
+/** Numbers below numbers, after a word. Between blanks, a cell that is missing can be any. */
+const fitsBelow = (line: Line | undefined, { kinds }: Body, isDelimited: boolean): boolean =>
   line !== undefined &&
+  (isDelimited || line.cells.length === kinds.length) &&
   kindsOf(line).some(isMeasure) &&
   kindsOf(line).every((kind, n) => !isMeasure(kind) || kind === kinds[n]);
 

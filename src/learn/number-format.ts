@@ -3,6 +3,7 @@ import type { FileError } from '../errors.js';
 import type { Line, Refuse } from '../parse/lines.js';
 import { ambiguousNumber, createNumberReader, type NumberMarks } from '../parse/values/value.js';
 import type { Body, Range } from './header.js';
+import { type CellKind, kindsOf } from './kinds.js';
 import type { FoundTable } from './layout.js';
 
 /** How the numbers of the tables are written: their decimal mark, and what separates thousands. */
@@ -70,14 +71,28 @@ function numberCells(
   isWanted: (isPlain: boolean) => boolean,
 ): NumberCell[] {
   const found: NumberCell[] = [];
-  for (const line of lines.slice(from, Math.min(to, from + MAX_ROWS))) {
+  const rows = lines.slice(from, Math.min(to, from + MAX_ROWS));
+  const isNumeric = kinds?.map((kind, cell) => kind === 'number' || (kind === 'text' && isMostlyNumbers(rows, cell)));
+  for (const line of rows) {
     line.cells.forEach((text, cell) => {
-      if (kinds !== undefined && kinds[cell] !== 'number') return;
+      if (isNumeric && !isNumeric[cell]) return;
       const isPlain = PLAIN.read(text) !== undefined;
       if (isWanted(isPlain) && (isPlain || PLAIN.isAmbiguous(text))) found.push({ line, cell, text, isPlain });
     });
   }
   return found;
+}
+
+/** As when the file is read: words among the numbers, such as `n.b.`, do not make a column one of words. */
+function isMostlyNumbers(rows: readonly Line[], cell: number): boolean {
+  const count = (isOf: (kind: CellKind) => boolean) => rows.filter((row) => isOf(kindsOf(row)[cell] ?? 'any')).length;
+  return (
+    count((kind) => kind === 'number') >=
+    Math.max(
+      1,
+      count((kind) => kind === 'text' || kind === 'date'),
+    )
+  );
 }
 
 export function numberDoubts({ text, choices: [assumed, ...others] }: AmbiguousNumber): string[] {

@@ -36,7 +36,8 @@ const MIN_NUMERIC_SHARE = 0.9;
 export function readColumn(table: Table, index: number): PlotColumn {
   const column = table.columns[index] ?? { name: '' };
   const found = countTypes(table, index);
-  const type = typeOf(found);
+  // `Dose text` repeats the cells of another column.
+  const type = column.invented === 'column' ? 'none' : typeOf(found);
   const numbers = new Float64Array(table.rows.length).fill(Number.NaN);
   const read = readerFor(type, table, index);
   let [count, min, max] = [0, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
@@ -115,7 +116,7 @@ function clockMs(text: string): number {
 }
 
 const ID_NAME =
-  /^(?:#|n|nr|no|num|index|idx|row|line|record|entry|dataset|point|pt|zeile|nummer|column|col|status|code|\w*code|cycle|step)\.?$|(?:^|[\s_.-])(?:id|idx|index|no|nr|num|number|nummer|name|#)\.?$/i;
+  /^(?:#|n|nr|no|num|index|idx|row|line|record|entry|dataset|point|pt|zeile|nummer|column|col|status|code|\w*code|cycle|step|sweep|scan|run|segment|section|curve|trace|loop|replicate)\.?$|(?:^|[\s_.-])(?:id|idx|index|no|nr|num|number|nummer|name|#)\.?$/i;
 
 /** What files write if there is no unit. */
 const knownUnit = (unit: string | undefined): string | undefined =>

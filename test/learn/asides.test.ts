@@ -115,6 +115,11 @@ describe('statistics below rows', () => {
     expect(own.tables).toHaveLength(1);
   });
 
+  test('between blanks, a row with too few cells has no columns', async () => {
+    const record = await read('No   Weight   Water\n1   0.51  0.23\n2   0.49  0.22\n3   0.50  0.24\n\nMean   0.23\n');
+    expect(record.tables.map(({ rows }) => rows.length)).toEqual([3]);
+  });
+
   test('standards and people are no statistics', async () => {
     const text = 'Sample,Area,RT (min)\nS1,1066.0,3.045\nStd 1,1092.6,3.011\nMax Muster,1075.8,3.055\nStandard,1,2\n';
     expect((await read(text)).tables.map(({ count }) => count)).toEqual([4]);

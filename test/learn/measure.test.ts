@@ -16,8 +16,28 @@ describe('measuring a file', () => {
     ['tabs', 'Sample\tAbs\tn\nS1\t0.5\t1\nS2\t0.6\t2\n', { delimiter: 'tab', table: {} }],
     ['one row', 'Sample;Abs;n\nS1;0.5;1\n', { delimiter: ';', table: {} }],
     ['decimal comma', 'x;y\n0,1;0,44\n1;0,5\n1,234;7\n', { delimiter: ';', table: {}, decimal: ',' }],
+    [
+      'decimal comma among words',
+      'Probe;n;KBE/ml\nW1;10;1,52E+03\nW2;10;verworfen\nW3;1;n.b.\nW4;1;4,7E+01\n',
+      { delimiter: ';', table: {}, decimal: ',' },
+    ],
     ['thousands', 'x;y\n1.5;2\n1,234.5;3\n', { delimiter: ';', table: {}, thousands: ',' }],
     ['units below the names', 'Rate,Stress,n\n[1/s],[Pa],\n0.1,5,1\n', { delimiter: ',', table: { units: 'nextRow' } }],
+    ['a unit instead of a name', 'Day,mg/dL,n\nMo,102,1\nTu,98,2\n', { delimiter: ',', table: {} }],
+    [
+      'units after a slash, and after a blank',
+      'No,Weight/g,Water/%,Drift ug/min\n1,0.51,0.23,12\n2,0.49,0.22,11\n',
+      { delimiter: ',', table: { units: 'slash' } },
+    ],
+    [
+      'names and values above each part',
+      'Sweep;1\nf;Z\n1;12\n2;15\n\nSweep;2\nf;Z\n1;13\n2;16\n',
+      {
+        delimiter: ';',
+        meta: { separator: ';' },
+        table: { every: '/^Sweep;(?<Sweep>[^;]+?)[;\\s]*$/', header: 'f;Z' },
+      },
+    ],
     ['units after a slash', 'E/V,I/A\n-0.2,8e-6\n-0.3,6e-6\n', { delimiter: ',', table: { units: 'slash' } }],
     [
       'units beside the numbers',

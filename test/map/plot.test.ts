@@ -49,6 +49,28 @@ describe('the kind of plot', () => {
     expect(describePlot(plot)).toBe('line plot of Absorbance (AU) against Wavelength (nm)');
   });
 
+  test('texts of readings that labfeed added are not names, numbers of sweeps are not readings', () => {
+    const added = table(
+      'readings',
+      ['Day', 'Dose', 'Dose text'],
+      rowsOf([
+        ['2026-01-02', 5, ''],
+        ['2026-01-03', null, 'HI'],
+        ['2026-01-04', 7, ''],
+      ]),
+    );
+    const columns = added.columns.map((column, n) => (n === 2 ? { ...column, invented: 'column' as const } : column));
+    expect(choosePlot(record({}, { ...added, columns }))).toMatchObject({ x: { name: 'Day' } });
+    expect(
+      namesOf(
+        plotOf(
+          ['Sweep', 'f (Hz)', 'Z (Ohm)'],
+          upTo(6, (i) => [i > 2 ? 2 : 1, i % 3, 5 + i]),
+        ),
+      ),
+    ).toEqual(['Sweep 1', 'Sweep 2']);
+  });
+
   test('dates and times of day are axes', () => {
     const dates = plotOf(
       ['When', 'T (°C)'],

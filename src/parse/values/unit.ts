@@ -154,7 +154,11 @@ export function unitAfterSlash(name: string, anyUnit: boolean): { name: string; 
   if (atEnd) return atEnd;
   for (let at = name.indexOf('/'); at > 0; at = name.indexOf('/', at + 1)) {
     const unit = name.slice(at + 1).trim();
-    if (isUnit(unit)) return { name: name.slice(0, at).trim(), unit };
+    // The name `mg/dL` is a unit, `T/K` a symbol and its unit.
+    if (isUnit(unit))
+      return /^\p{L}{2,}$/u.test(name.slice(0, at)) && isUnit(name)
+        ? undefined
+        : { name: name.slice(0, at).trim(), unit };
   }
   const last = name.lastIndexOf('/');
   if (!anyUnit || last < 1 || last === name.length - 1) return undefined;
