@@ -1,11 +1,12 @@
 import { compileSplit } from '../parse/cells.js';
-import { isUnit } from '../parse/values/unit.js';
+import { bareUnit, isUnit } from '../parse/values/unit.js';
+import { escapeRegex } from '../text.js';
 import { isQuantity, isSubject, isWord, kindOf } from './kinds.js';
 import type { FinderMapping } from './pieces.js';
 
 /**
- * Facts whose value does not stand to the right of their name: below it, or in a line whose positions another line
- * names. They look like rows of tables, so they are found before those.
+ * Facts whose value does not stand to the right of their name: before it, below it, or in a line whose positions another
+ * line names. They look like rows of tables, so they are found before those.
  */
 export interface PlacedFacts {
   readonly finders: readonly FinderMapping[];
@@ -23,7 +24,7 @@ const [MAX_SEEN, MAX_LENGTH] = [400, 300];
 
 export function findPlaced(texts: readonly string[]): PlacedFacts {
   const seen = texts.slice(0, MAX_SEEN).map((text) => (text.length > MAX_LENGTH ? OTHER : text.trimEnd()));
-  const found = [...findBelowNames(seen), ...findRowsOfNames(seen, texts.length)];
+  const found = [...findValuesFirst(seen), ...findBelowNames(seen), ...findRowsOfNames(seen, texts.length)];
   return {
     finders: found.flatMap(({ finders }) => finders),
     lines: new Set(found.flatMap(({ numbers }) => numbers)),
@@ -33,8 +34,132 @@ export function findPlaced(texts: readonly string[]): PlacedFacts {
 /** Stands for a line that is no fact. */
 const OTHER = '\u0000';
 
-/** Fewer could be anything. */
-const MIN_LINES = 3;
+const NUMBER = '[-+]?(?:\\d[\\d.,]*|\\.\\d+)(?:[eE][-+]?\\d+)?';
+const IS_NUMBER = new RegExp(`^${NUMBER}$`);
+const isNumber = (text: string): boolean => IS_NUMBER.test(text);
+
+/** What stands between a value and its name. After blanks and delimiters, only numbers count: other cells are rows. */
+const SIGNS = [
+  { line: /^\s*([^!\s][^!]*?)\s*!\s*(\p{L}[^!]*)$/u, sign: '!', isStrict: false },
+  { line: /^\s*([^#\s][^#]*?)\s*#\s*(\p{L}[^#]*)$/u, sign: '#', isStrict: false },
+  { line: /^\s*([^/\s].*?)\s+\/\/\s*(\p{L}.*)$/u, sign: '//', isStrict: false },
+  { line: /^\s*([^/\s].*?)\s+\/ +(\p{L}[^/]*)$/u, sign: '/', isStrict: false },
+  { line: /^\s*([-+.\d][^\t;|]*?)\s*(?:\t\s*)(\p{L}[^\t;|]*)$/u, sign: 'tab', isStrict: true },
+  { line: /^\s*([-+.\d][^\t;|]*?)\s*;\s*(\p{L}[^\t;|]*)$/u, sign: ';', isStrict: true },
+  { line: /^\s*([-+.\d][^\t;|]*?)\s*\|\s*(\p{L}[^\t;|]*)$/u, sign: '|', isStrict: true },
+  { line: /^\s*([-+.\d](?:[^\s;|]| (?! ))*) {2,}(\p{L}(?:[^\s;|:=]| (?! ))*)$/u, sign: 'spaces', isStrict: true },
+] as const;
+
+/** Two lines are enough if each has several values and as many names. */
+const [MIN_LINES, MIN_LEGENDS] = [3, 2];
+
+interface Commented {
+  readonly number: number;
+  readonly text: string;
+  readonly value: string;
+  readonly name: string;
+}
+
+function findValuesFirst(texts: readonly string[]): Found[] {
+  return SIGNS.flatMap(({ line, sign, isStrict }) => {
+    const found: Found[] = [];
+    let run: Commented[] = [];
+    for (const [n, text] of [...texts, OTHER].entries()) {
+      const [, value = '', name = ''] = (hasSign(text, sign) ? line.exec(text) : undefined) ?? [];
+      if (name !== '') {
+        run.push({ number: n + 1, text, value, name });
+        continue;
+      }
+      if (run.length >= MIN_LEGENDS && !(isStrict && isHeader(texts[n - run.length - 1] ?? '', sign)))
+        found.push(...describeRun(run, sign, isStrict));
+      run = [];
+    }
+    return found;
+  });
+}
+
+const hasSign = (text: string, sign: string): boolean =>
+  text.includes(sign === 'tab' ? '\t' : sign === 'spaces' ? '  ' : sign);
+
+/** Names of columns directly above: then the lines are rows. */
+function isHeader(text: string, sign: string): boolean {
+  const cells = compileSplit(sign).all(text);
+  return cells.length > 1 && cells.every((cell) => cell !== '' && isWord(cell));
+}
+
+/** A number, also with a unit. */
+const isMeasured = (text: string): boolean => isNumber(text) || hasUnit(text);
+
+function hasUnit(text: string): boolean {
+  const [, unit] = new RegExp(`^${NUMBER}\\s*(\\D.*)$`).exec(text) ?? [];
+  return unit !== undefined && isUnit(bareUnit(unit) ?? '');
+}
+
+function describeRun(run: readonly Commented[], sign: string, isStrict: boolean): Found[] {
+  const lists = run.map((line) => namesOfValues(line));
+  const single = run.filter((_, n) => lists[n] === 'one');
+  const legends = run.flatMap((line, n) => {
+    const names = lists[n];
+    return names === 'one' || names === undefined || isStrict ? [] : [{ line, names }];
+  });
+  if (run.length < MIN_LINES && legends.length < run.length) return [];
+  const names = [...single.map(({ name }) => name), ...legends.flatMap((legend) => legend.names)];
+  const areNames = new Set(names).size === names.length && single.every(({ name }) => isName(name));
+  const measured = single.filter(({ value }) => isMeasured(value)).length + legends.length;
+  if (!areNames || measured * 2 < run.length || (single.length + legends.length) * 5 < run.length * 3) return [];
+  if (isStrict && !areSettings(single, run.length)) return [];
+  const separator = sign.startsWith('/') ? `/\\s+${escapeRegex(sign)}\\s*/` : sign;
+  const every = EVERY[sign] ?? `/^\\s*[^\\s${sign}][^${sign}]*${sign}\\s*[A-Za-z]/`;
+  return [
+    {
+      finders: [
+        ...legends.map(({ line, names: own }) => describeLegend(line, own, sign)),
+        ...(single.length > 0 ? [{ every, separator, name: 2 }] : []),
+      ],
+      // Lines whose values cannot be assigned to names are no rows either.
+      numbers: run.map(({ number }) => number),
+    },
+  ];
+}
+
+const EVERY: Readonly<Record<string, string>> = {
+  '//': '/\\S\\s+\\/\\/\\s*[A-Za-z]/',
+  '/': '/\\S\\s+\\/ +[A-Za-z]/',
+  tab: '/^\\s*[-+.\\d][^\\t]*\\t\\s*[A-Za-z][^\\t]*$/',
+  spaces: '/^\\s*[-+.\\d][^\\t;|]* {2,}[A-Za-z][^\\t;|]*$/',
+  ';': '/^\\s*[-+.\\d][^;]*;\\s*[A-Za-z]/',
+  '|': '/^\\s*[-+.\\d][^|]*\\|\\s*[A-Za-z]/',
+};
+
+/** `one`: a single value. Undefined if there are more or fewer names than values. */
+function namesOfValues({ value, name }: Commented): 'one' | string[] | undefined {
+  const values = value.split(/[\s,]+/);
+  if (values.length < 2 || !values.every(isNumber)) return 'one';
+  const names = name.split(name.includes(',') ? /\s*,\s*/ : /\s+/);
+  return names.length === values.length && names.every((each) => /^\p{L}/u.test(each)) ? names : undefined;
+}
+
+/** Words that say what a value is: not a sentence, not a unit, not another value. */
+const isName = (name: string): boolean =>
+  name.length <= 60 &&
+  /\p{L}{2}/u.test(name) &&
+  !/[.!?]$|[:=]\s*\S/.test(name) &&
+  !isUnit(name) &&
+  kindOf(name) === 'text';
+
+/** Numbers that are no count of rows, some of them with a unit, or most with a name of a quantity. */
+function areSettings(lines: readonly Commented[], all: number): boolean {
+  const isCounted = lines.every(({ value }, n) => n === 0 || Number(value) > Number(lines[n - 1]?.value));
+  if (lines.length < all || isCounted || !lines.every(({ value }) => isMeasured(value))) return false;
+  return lines.some(({ value }) => hasUnit(value)) || lines.filter(({ name }) => isQuantity(name)).length * 2 > all;
+}
+
+/** `100 0.5 2.0 ! points, step, start` */
+const describeLegend = ({ text }: Commented, names: readonly string[], sign: string): FinderMapping => ({
+  line: `/${escapeRegex(text.slice(text.indexOf(sign))).replace(/\s+/g, '\\s+')}\\s*$/`,
+  delimiter: '/(?<=\\S)[\\s,]+/',
+  cells: Object.fromEntries(names.map((name, n) => [name, n + 1])),
+});
 
 /** Names on lines of their own, each marked, with a value on the next line. `#`: only where the comment is the name. */
 const MARKS = [

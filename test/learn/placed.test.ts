@@ -6,6 +6,26 @@ const TABLE = '\n\nx,y,z\n1,2,3\n4,5,6\n7,8,9\n';
 describe('facts whose value is not to the right of their name', () => {
   test.each([
     [
+      'after the value, behind a mark',
+      '12.5 mL ! Injection volume\n0.5 mm ! Step size\nAda ! Operator\n3 ! Scans',
+      { 'Injection volume': 12.5, 'Step size': 0.5, Operator: 'Ada', Scans: 3 },
+    ],
+    [
+      'after the value, behind //',
+      '2.23 mL/min // flow rate\n7.5 kPa  // pressure\n4 // scans',
+      { 'flow rate': 2.23, pressure: 7.5, scans: 4 },
+    ],
+    [
+      'after the value and blanks',
+      '12.5 mL   injection volume\n0.5 mm    step size\n3         scans',
+      { 'injection volume': 12.5, 'step size': 0.5, scans: 3 },
+    ],
+    [
+      'after several values',
+      '100 0.5 2.0 ! points, step, start\n4 7 ! gain offset',
+      { points: 100, step: 0.5, start: 2, gain: 4, offset: 7 },
+    ],
+    [
       'in a comment above several values',
       '! points step start\n100\t0.5\t2.0\n! gain offset\n4\t7',
       { points: 100, step: 0.5, start: 2, gain: 4, offset: 7 },

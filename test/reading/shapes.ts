@@ -136,6 +136,21 @@ const withTable = (random: Random, lines: readonly string[], facts: readonly Tru
   return { lines: [...lines, '', ...rows], facts, tables: [table], date: undefined };
 };
 
+/** `12.5 mL   Injection volume`, `0.5 ! Step size`: the value comes first. */
+function valueFirst(random: Random): Content {
+  const sign = pick(random, ['    ', '\t', ' ! ', '   ! ', ' # ', '  # ', '   // ', ' ; ', '  | ']);
+  const facts = shuffled(random, [
+    ...quantities(random, 2 + random.below(4)),
+    ...counts(random, 1 + random.below(3)),
+    ...(/[!#/]/.test(sign) ? texts(random, 1 + random.below(3)) : []),
+  ]);
+  const width = random.chance(0.5) ? Math.max(...facts.map(({ text }) => text.length)) : 0;
+  const isLower = random.chance(0.5);
+  const named = facts.map((each) => (isLower ? { ...each, name: each.name.toLowerCase() } : each));
+  const lines = named.map(({ name, text }) => `${text.padEnd(width)}${sign}${name}`);
+  return withTable(random, lines, named);
+}
+
 /** A name on its own line, the value on the next. */
 function nextLine(random: Random): Content {
   const mark = pick(random, ['$:', '[]', ':', '#', '<>'] as const);
@@ -267,7 +282,7 @@ function glued(random: Random): Content {
   );
 }
 
-/** `! points, step, start` above `100 0.5 2.0`: a comment names the positions of the line below it. */
+/** `100 0.5 2.0 ! points, step, start`: the rest of the line, or the line above, names the positions. */
 function legend(random: Random): Content {
   const mark = pick(random, ['!', '#', '/', '%']);
   const groups = range(2 + random.below(3)).map((n) => {
@@ -280,11 +295,12 @@ function legend(random: Random): Content {
       .map((name) => fact(`${name}${n + 1}`, numeral(random, 90)))
       .map((each) => ({ ...each, value: Number(each.text) }));
   });
+  const isAbove = random.chance(0.5);
   const comma = pick(random, [', ', '  ', ' ']);
   const gap = pick(random, [' ', '  ', '\t']);
   const lines = groups.flatMap((group) => {
     const [names, values] = [group.map(({ name }) => name).join(comma), group.map(({ text }) => text).join(gap)];
-    return [`${mark} ${names}`, values];
+    return isAbove ? [`${mark} ${names}`, values] : [`${values}  ${mark} ${names}`];
   });
   return withTable(random, lines, groups.flat());
 }
@@ -469,6 +485,7 @@ function fixedWidth(random: Random): Content {
 }
 
 export const SHAPES = {
+  'values before names': valueFirst,
   'values on the next line': nextLine,
   'names above values': namesAbove,
   'pairs in one line': oneLine,
