@@ -254,24 +254,29 @@ const placeOf = ({ name, invented }: Column): string | number =>
 
 /** 2001 to 2033 in seconds or milliseconds. */
 const EPOCH = /^1\d{9}(?:\.\d+)?$|^1\d{12}$/;
+/** `20231120163016` */
+const STAMP = /^(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])(?:[01]\d|2[0-3])[0-5]\d[0-5]\d$/;
 const ELAPSED = /elapsed|duration|up ?time/i;
 const MIN_EPOCH_ROWS = 3;
 
 /**
- * The first column, if it has the time as a number that grows from row to row. Without a name, it could also be a serial
- * number, so there must be nothing but numbers beside it.
+ * The first column, if it has the time as a number that grows from row to row. Without a name, seconds could also be a
+ * serial number, so there must be nothing but numbers beside them.
  */
 function findEpochColumn({ name: table, columns: [column], rows }: Table): DateColumn[] {
   const [first] = rows;
   const text = first?.[0]?.text.trim() ?? '';
-  if (!column || !first || !EPOCH.test(text) || rows.length < MIN_EPOCH_ROWS) return [];
+  const isStamp = STAMP.test(text);
+  if (!column || !first || !(isStamp || EPOCH.test(text)) || rows.length < MIN_EPOCH_ROWS) return [];
   const isUnnamed = column.invented === 'name';
   const isTime = DATE_NAME.test(column.name) && roleOf(column.name) !== 'other' && !ELAPSED.test(column.name);
   const areNumbers = first.every(({ value }) => typeof value === 'number' || value === null);
-  if (isUnnamed ? !areNumbers : !isTime) return [];
+  if (isUnnamed ? !areNumbers && !isStamp : !isTime) return [];
   const texts = rows.slice(0, MAX_ROWS).map((row) => row[0]?.text.trim() ?? '');
-  const isLater = (each: string, n: number) => n === 0 || Number(each) > Number(texts[n - 1]);
-  if (!texts.every((each, n) => EPOCH.test(each) && isLater(each, n))) return [];
+  const isLater = (each: string, n: number) =>
+    n === 0 || Number(each) > Number(texts[n - 1]) || (isStamp && each === texts[n - 1]);
+  if (!texts.every((each, n) => (isStamp ? STAMP : EPOCH).test(each) && isLater(each, n))) return [];
+  if (isStamp) return [{ table, name: column.name, text, role: 'plain', format: 'yyyyMMddHHmmss', doubt: undefined }];
   const format = /^\d{13}$/.test(text) ? 'epochMs' : 'epoch';
   const iso = new Date(Number(text) * (format === 'epoch' ? 1000 : 1)).toISOString();
   const doubt = `the first column has no name and seems to be the time since 1970: ${text} is ${iso}. If it is not, write experiment: { date: "{{ file.modified }}" }`;
@@ -304,10 +309,11 @@ interface DateColumn extends NamedText, Pick<FirstRow, 'table' | 'format' | 'dou
 /** Only their names show that `20231120`, `163016`, `1700497816` and `45250.6` are not numbers. */
 function compactFact(facts: readonly NamedText[]): { fact?: readonly string[]; format?: string } {
   const isOfRun = ({ name, role }: NamedText) => DATE_NAME.test(name) && role !== 'other' && !ELAPSED.test(name);
+  const stamp = facts.find((each) => isOfRun(each) && STAMP.test(each.text));
+  if (stamp) return { fact: [stamp.name], format: 'yyyyMMddHHmmss' };
   const day = facts.find(
-    (each) => isOfRun(each) && DAY_NAME.test(each.name) && /^(19|20)\d\d[01]\d[0-3]\d(\d{6})?$/.test(each.text),
+    (each) => isOfRun(each) && DAY_NAME.test(each.name) && /^(19|20)\d\d[01]\d[0-3]\d$/.test(each.text),
   );
-  if (day?.text.length === 14) return { fact: [day.name], format: 'yyyyMMddHHmmss' };
   if (day) {
     const time = facts.find(({ name, text }) => TIME_NAME.test(name) && /^[0-2]\d[0-5]\d[0-5]\d$/.test(text));
     return time ? { fact: [day.name, time.name], format: 'yyyyMMdd HHmmss' } : { fact: [day.name], format: 'yyyyMMdd' };

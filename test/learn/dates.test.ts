@@ -225,6 +225,16 @@ describe('the date of rows without names', () => {
     expect(String((await firstDate(text)).date)).toBe(date);
   });
 
+  test('fourteen digits are a moment, also beside words and if two rows have the same', async () => {
+    const stamps = ['20240315142233,TEMP,23.4', '20240315142233,HUM,45.2', '20240315142303,TEMP,23.5'].join('\n');
+    expect(await firstDate(`${stamps}\n`)).toMatchObject({ name: 'column 1', format: 'yyyyMMddHHmmss' });
+    expect((await measured(`${stamps.replace('20240315142303', '20240315142703')}\n`)).firstRow).toBeDefined();
+    expect((await measured(`${stamps.replace('20240315142303', '20240315147303')}\n`)).firstRow).toBeUndefined();
+    expect(meta(await read(`Start time: 20240315142233\nSample: S1\nMode: scan\n\n${XY}`))['date']).toBe(
+      '2024-03-15T14:22:33',
+    );
+  });
+
   test('a number of ten digits beside words, or one that does not grow, is no time', async () => {
     for (const text of [
       numbered((n) => `${1733947525 + 4 * n},blank,0.02${n}`),
