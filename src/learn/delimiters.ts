@@ -46,15 +46,18 @@ export async function splitText(
   let best = await trySplit(usual);
   const isDeclared = chosen.from > 1;
   const fixed = isDeclared ? [] : findFixedColumns(texts);
-  if (isDeclared || (unused(best) === 0 && fixed.length === 0)) return { isPlain: true, ...best };
+  if (isDeclared || (unused(best) === 0 && fixed.length === 0 && !best.layout.nameless))
+    return { isPlain: true, ...best };
   const isGrid = characterOf(usual) !== undefined && isEven(best.lines);
   const others = CANDIDATES.filter((each) => each !== usual && !(isGrid && isBlanks(each)) && splitsLines(each, texts));
   let most = Math.max(1, weightOf(best));
   for (const delimiter of others) {
     const split = await trySplit(delimiter);
     const weight = weightOf(split);
-    if (weight <= most * (isBlanks(delimiter) ? BETTER.blanks : BETTER.character) || separatesFacts(split, best))
-      continue;
+    // Empty cells between the names only: `Wave<tab><tab>Intensity`.
+    const isNamed = best.layout.nameless !== undefined && !isNameless(split);
+    const least = isBlanks(delimiter) && !isNamed ? BETTER.blanks : BETTER.character;
+    if (weight <= most * least || separatesFacts(split, best)) continue;
     best = split;
     most = weight;
   }
@@ -63,6 +66,9 @@ export async function splitText(
   for (const columns of fixed) best = await addFixedColumns(best, columns, slice);
   return separateByPosition(best, slice);
 }
+
+const isNameless = ({ layout: { tables, nameless } }: Split): boolean =>
+  nameless !== undefined || tables.some((table) => table.kind === 'rows' && hasTooManyNames(table));
 
 /** The table of these columns, instead of what blanks make of its lines. */
 async function addFixedColumns(split: Split, columns: FixedColumns, slice: TimeSlice): Promise<Split> {
@@ -362,7 +368,7 @@ function isSection(table: FoundTable, usual: readonly Line[]): boolean {
 
 /**
  * Columns of fixed width that touch (`340.0-19.58`) or have empty cells. Blanks do not separate these, but each number
- * ends where those above and below it end.
+ * ends where those above and below it end, or dashes below the names show the columns.
  */
 interface FixedColumns {
   /** Indexes of lines: that of the names, up to but not including the one after the last row. */
@@ -387,6 +393,8 @@ const INNER = /\d(?=[-+]\d)/g;
 function findFixedColumns(texts: readonly string[]): FixedColumns[] {
   const found: FixedColumns[] = [];
   for (let from = 0; from < texts.length; from++) {
+    const ruled = RULER.test(texts[from] ?? '') ? columnsBelow(texts, from) : undefined;
+    if (ruled) found.push(ruled);
     if (!ROW.test(texts[from] ?? '')) continue;
     let to = from;
     while (to < texts.length && ROW.test(texts[to] ?? '')) to++;
@@ -396,6 +404,34 @@ function findFixedColumns(texts: readonly string[]): FixedColumns[] {
     from = to;
   }
   return found;
+}
+
+/** A group of dashes for each column: `----|-------|----`, `-----  ------  ---`. */
+const RULER = /^ *[-=]{2,}(?:(?:[|+]| +)[-=]{2,}){2,}[|+]? *$/;
+/** Names can take three lines, one of them units. Words can go beyond their dashes by a few characters. */
+const [MAX_NAMES, MAX_SHIFT] = [3, 3];
+
+/** Blank lines and other rules end the names above and the rows below. */
+const isContent = (text: string | undefined): boolean => text !== undefined && /[\p{L}\p{N}]/u.test(text);
+
+function columnsBelow(texts: readonly string[], ruler: number): FixedColumns | undefined {
+  let from = ruler;
+  while (from > 0 && ruler - from < MAX_NAMES && isContent(texts[from - 1])) from--;
+  let to = ruler + 1;
+  while (isContent(texts[to])) to++;
+  const all = [...texts.slice(from, ruler), ...texts.slice(ruler + 1, Math.min(to, ruler + MAX_ROWS))];
+  if (from === ruler || to < ruler + 2 || all.some((text) => text.includes('\t'))) return undefined;
+  const groups = [...(texts[ruler] ?? '').matchAll(/[-=]+/g)];
+  const at = groups
+    .slice(1)
+    .map(({ index }) =>
+      Array.from({ length: 2 * MAX_SHIFT }, (_, n) => index + (n % 2 === 0 ? -n / 2 : (n + 1) / 2)).find((place) =>
+        all.every((text) => / |^.?$/.test(text.slice(place - 1, place + 1))),
+      ),
+    );
+  const places = at.flatMap((place) => (place === undefined ? [] : [place + 1]));
+  const isSplit = places.length === at.length && places.every((place, n) => n === 0 || place > (places[n - 1] ?? 0));
+  return isSplit ? { from, to, firstRow: ruler + 1, at: places } : undefined;
 }
 
 function columnsOf(rows: readonly string[], above: string, upper: string) {

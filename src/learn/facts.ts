@@ -39,6 +39,8 @@ interface Reading {
   readonly empty: number;
   /** How many pairs are none, because the line was split in the wrong place. */
   readonly junk: number;
+  /** How many of those have a name that is a pair: left out where another candidate reads the line. */
+  readonly pairsAsNames: number;
   /** The names among those. */
   readonly unclear: readonly string[];
   /** Whether cells of the line are no pair. They are lost, or cut off from the value before them. */
@@ -66,7 +68,7 @@ export function findPairs(
   if (filled.length === 0) return { finders: before, separators: [], read, doubts: [] };
   const seen = filled.length <= MAX_SEEN ? filled : [...filled.slice(0, MAX_SEEN - 100), ...filled.slice(-100)];
   const splits: Splits = new Map();
-  const candidates = [...pairsPerLine(seen, delimiter), ...pairsInCells(delimiter), ...pairsWithSigns(seen)].map(
+  const candidates = [...pairsPerLine(seen, delimiter), ...pairsInCells(seen, delimiter), ...pairsWithSigns(seen)].map(
     (candidate) => measureCandidate(candidate, seen, delimiter, splits),
   );
   const chosen: Measured[] = [];
@@ -156,6 +158,7 @@ function measureCandidate(candidate: Candidate, lines: readonly Line[], delimite
       crowded: count('crowded'),
       empty: count('empty'),
       junk: count('junk'),
+      pairsAsNames: judged.filter(({ name, is }) => is === 'junk' && PAIR_AS_NAME.test(name)).length,
       unclear: judged.filter(({ name, is }) => is === 'junk' && isName(name)).map(({ name }) => name),
       hasLost: hasLostCells(split, found, finder),
     };
@@ -180,6 +183,9 @@ function hasLostCells({ cells }: Line, found: readonly unknown[], finder: Finder
   return finder.separator === 'cell' ? filled > 2 * found.length : finder.in === 'cells' && filled > found.length;
 }
 
+/** `ID: 7` before `Mode: WB` */
+const PAIR_AS_NAME = /^\p{L}[^:=]*[:=]\s\S/u;
+
 type Judgement = 'good' | 'crowded' | 'empty' | 'junk';
 
 function judge(
@@ -193,8 +199,10 @@ function judge(
   const sign = finder.delimiter === undefined ? undefined : compileSplit(delimiter ?? 'tab').text;
   // A heading, not a pair: `Impedance at 14:55:07 :`.
   if (/\d:\d\d$/.test(name) && !/[\p{L}\p{N}]/u.test(text)) return 'empty';
+  // `Exit Slit: Bandpass<tab>3.00 nm`
+  const isWhole = finder.separator === delimiter && line.cells.length === 2 && /^[-+]?\d/.test(text);
   if (
-    !isName(name) ||
+    !isName(isWhole ? name.replace(/: /, ' ') : name) ||
     kindOf(name) === 'date' ||
     isCut(name, text, line) ||
     (sign !== undefined && name.includes(sign))
@@ -203,6 +211,7 @@ function judge(
   if (!/[\p{L}\p{N}]/u.test(text)) return 'empty';
   // `{min: 3.0, max: 12.0}` was cut.
   if (!hasPairedBraces(text)) return 'junk';
+  if (text.includes('\t') && /\S: *\S.*\t/.test(line.text) && line.cells.length === 2) return 'junk';
   // The rest of another pair, another name, or a row.
   if (/^[:=,;|]|[,;]$|^[-\d.]+:\s|\t.*\t.*\t/.test(text) || /^[\p{L}\p{N} .#/()-]+[:=]$/u.test(text)) return 'junk';
   const hasSign = SIGNED_NAMES.some((signed) => signed.delimiter === finder.delimiter);
@@ -302,7 +311,8 @@ function scoreOf(
     const { good, crowded, empty, hasLost, ...reading } = readings.get(line) ?? NO_PAIRS;
     // A wide line of a workbook counts no more than others.
     // A missing fact is better than one cut from a sentence.
-    const junk = Math.min(2, reading.junk + 0.9 * Number(hasLost));
+    const wrong = read.has(line) ? reading.junk - reading.pairsAsNames : reading.junk;
+    const junk = Math.min(2, wrong + 0.9 * Number(hasLost));
     // All finders read all lines, so a line that another one has read would yield further facts.
     if (read.has(line)) penalty += 2 * (good.length + empty + junk);
     else {
@@ -322,6 +332,7 @@ const NO_PAIRS: Reading = {
   crowded: 0,
   empty: 0,
   junk: 0,
+  pairsAsNames: 0,
   unclear: [],
   hasLost: false,
 };

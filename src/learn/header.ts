@@ -227,9 +227,15 @@ function namesAbove(lines: readonly Line[], body: Body, top: number): number[] {
 function isNames(line: Line | undefined, width: number, share: number): boolean {
   if (!line) return false;
   const filled = filledCells(line);
-  // A colon separates a name from a value, unless it is behind all names.
+  // A colon separates a name from a value, unless it is behind all names, or behind that of the rows: `Sample:`.
   const colons = filled.filter((cell) => cell.endsWith(':')).length;
-  if (colons > 0 && colons < filled.length) return false;
+  const isFirst =
+    colons === 1 &&
+    filled.length >= Math.max(3, width) &&
+    !line.cells.slice(0, -1).includes('') &&
+    /:$/.test(filled[0] ?? '') &&
+    isSubject(filled[0] ?? '');
+  if (colons > 0 && colons < filled.length && !isFirst) return false;
   return filled.length >= Math.max(2, share * width) && filled.every((cell) => isWord(cell) && !VALUE.test(cell));
 }
 

@@ -4,7 +4,7 @@ import type { FileRecord, Table, Value } from '../model.js';
 import { compileSplit } from '../parse/cells.js';
 import type { Line, Refuse } from '../parse/lines.js';
 import { bareUnit, isUnit } from '../parse/values/unit.js';
-import { isNoValue, kindOf } from './kinds.js';
+import { isNoValue, isSubject, kindOf } from './kinds.js';
 import { type FinderMapping, isRunningText } from './pieces.js';
 
 /** Compares what was read with the text of the file, however it was read, because a wrong value is worse than none. */
@@ -93,7 +93,7 @@ function describe(
   for (const objection of objections) {
     const { fact, reason } = objection;
     if (fact === undefined) doubts.push(describeTable(objection));
-    else {
+    else if (reason !== IS_READ) {
       const group = `${isKept(objection) ? 'facts that may be wrong' : 'left out'}, because ${reason}`;
       const known = groups.get(group) ?? new Map<string, string>();
       groups.set(group, known);
@@ -158,6 +158,9 @@ interface Context {
 
 type Check = readonly [reason: string, fits: (fact: Fact, context: Context) => boolean];
 
+/** Nothing is lost, so there is nothing to say. */
+const IS_READ = 'its parts are facts of their own';
+
 /** Why a name and its value are not a fact. */
 const WRONG: readonly Check[] = [
   ['the name is not a word', ({ name }) => isNoName(name)],
@@ -169,7 +172,8 @@ const WRONG: readonly Check[] = [
   ],
   ['the value repeats the name', ({ name, text, isText }) => isText && isRepeated(name, text)],
   ['a bracket is open, so the line was cut', ({ name, text }) => hasOpenBracket(name, text)],
-  ['the name contains a value', ({ name }) => VALUE_IN_NAME.test(name)],
+  [IS_READ, isReadAsPair],
+  ['the name contains a value', ({ name, line }) => VALUE_IN_NAME.test(name) || (line !== undefined && arePairs(line))],
   ['a number, a time or a word was cut', isCut],
 ];
 
@@ -183,7 +187,15 @@ const PATH = /^(?:[A-Za-z]:[\\/]|\\\\|https?:)/;
 /** Their values can be names. */
 const SAYS_NAME =
   /ax[ie]s|label|column|dimension|type|mode|name|channel|field|param|header|quantity|signal|property|variable|measur|plot|sort|unit|source|method|group/i;
-const VALUE_IN_NAME = /\S\s{3,}(?![[(]|-\p{L})\S|\S\s+[=:]\s+(?![-\d.]+$)\S/u;
+const VALUE_IN_NAME =
+  /\S\s{3,}(?![[(]|-\p{L})\S|\S\s+[=:]\s+(?![-\d.]+$)\S|(?<!\d)(?:\d{4}-\d\d-\d\d|\d{1,2}([./])\d{1,2}\1\d{4})(?!\d)/u;
+/** The name is a pair that another finder reads: `ID: 7` before `Mode: WB`. */
+function isReadAsPair({ name }: Fact, { factNames }: Context): boolean {
+  const [first = '', ...others] = name.split(/[:=]\s/);
+  return others.length > 0 && factNames.has(folded(first));
+}
+/** `HEM 0`, `LIP 1+`, `ICT 0`: each cell is a name and its value. */
+const arePairs = ({ cells }: Line): boolean => cells.length > 2 && cells.every((cell) => /^\p{L}+ \d\S*$/u.test(cell));
 const PAIR = /(?:^|[\s,;{|])\p{L}[\p{L}\p{N} _.]{0,30}[:=]\s*(?![\\/])\S/gu;
 
 const folded = (text: string): string =>
@@ -400,7 +412,7 @@ function objectToTable({ name: table, columns, rows: all }: Table, lines: readon
     if (reason !== undefined) objections.push({ table, column: name, reason });
   }
   const [first, ...others] = named.map(({ name }) => name);
-  if (first !== undefined && isNameOfLine(first, others, lines))
+  if (first !== undefined && !isSubject(first) && isNameOfLine(first, others, lines))
     objections.push({ table, column: first, reason: 'the name is that of its line' });
   return objections;
 }

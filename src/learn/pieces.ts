@@ -262,8 +262,24 @@ const GAPS = '/(?<![ :=]) {2,}(?![ :=])/';
 /** `VC:2f31 SV:2.1  SN:12-0117` */
 const BEFORE_SHORT_NAME = '/\\s+(?=[A-Z]{2,4}:\\S)/';
 
+/** The cells between empty ones: `Product` `Metformin`, then `Batch` `MF-22`. */
+function groupsIn({ cells }: Line): string[][] {
+  const groups: string[][] = [];
+  for (const [n, cell] of cells.entries())
+    if (cell !== '')
+      (cells[n - 1] === '' || n === 0 ? (groups[groups.push([]) - 1] ?? []) : (groups.at(-1) ?? [])).push(cell);
+  return groups;
+}
+
+/** Pairs, each perhaps with a unit, in several groups: their names differ. */
+function arePairsApart(lines: readonly Line[]): boolean {
+  const apart = lines.map(groupsIn).filter((groups) => groups.length > 1);
+  const names = apart.map(([, second]) => second?.[0]);
+  return apart.length > 1 && apart.flat().every(({ length }) => length <= 3) && new Set(names).size === names.length;
+}
+
 /** Several pairs per line, each in one cell (`User: A, Test: 3`) or in two (`User:` `A` `Test:` `3`). */
-export function pairsInCells(delimiter: string | undefined): Candidate[] {
+export function pairsInCells(lines: readonly Line[], delimiter: string | undefined): Candidate[] {
   const delimiters = new Set([
     ...(delimiter === undefined || delimiter === 'whitespace' ? [] : [delimiter]),
     ',',
@@ -289,6 +305,13 @@ export function pairsInCells(delimiter: string | undefined): Candidate[] {
     in: 'cells',
     separator: each.separator,
   }));
+  // `Product,Metformin,,Batch,MF-22`: empty cells between pairs.
+  const sign = delimiter === undefined ? undefined : compileSplit(delimiter).text;
+  if (sign !== undefined && delimiter !== undefined && arePairsApart(lines))
+    finders.push({
+      ...{ delimiter: `/${AS_PATTERN[delimiter] ?? sign}{2,}/`, in: 'cells' },
+      ...{ separator: delimiter, value: 'each' },
+    });
   const alternating: FinderMapping[] = [...delimiters].map((each) => ({
     ...(each !== delimiter && { delimiter: each }),
     separator: 'cell',

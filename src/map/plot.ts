@@ -116,10 +116,12 @@ function withUnitColumn(columns: readonly PlotColumn[], rows: number): readonly 
   return bare.length === 1 ? columns.map((column) => (isBare(column) ? { ...column, unit } : column)) : columns;
 }
 
-/** The column that names the samples: by its heading, or because its names differ most. */
+/** The column that names the samples: by its heading, or because its names differ most. Events have mostly empty cells. */
 function labelsAmong(names: readonly PlotColumn[], rows: number): PlotColumn | undefined {
   const sizes = names.map((column) => ({ column, size: distinctTexts(column, rows).size }));
-  const many = sizes.filter(({ size }) => size > rows / 4);
+  const isFilled = ({ textAt }: PlotColumn) =>
+    Array.from({ length: rows }, (_, row) => textAt(row)).filter((text) => text === '').length * 2 < rows;
+  const many = sizes.filter(({ column, size }) => size > rows / 4 && isFilled(column));
   const most = Math.max(...many.map(({ size }) => size));
   const named = many.find(({ column, size }) => size === rows && SAMPLE_NAME.test(column.name));
   return (named ?? many.find(({ size }) => size === most))?.column;

@@ -37,6 +37,23 @@ describe('columns of fixed width', () => {
     ]);
   });
 
+  test.each(['-----|----|-------|--|-----------', '----- ---- ------- -- -----------'])(
+    'are those of the dashes below their names: %s',
+    async (ruler) => {
+      const text = [
+        'RTime Type  Area   Grp Name',
+        '[min]     [mAU*s]',
+        ruler,
+        '2.114 BB    45.118     Theobromine',
+        '3.402 VV   812.451     Caffeine',
+        '5.871 BB    12.704     Tannic acid',
+      ].join('\n');
+      const record = await read(`${FACTS}${text}\n`);
+      expect(columns(record)).toEqual(['RTime [min]', 'Type', 'Area [mAU*s]', 'Grp', 'Name']);
+      expect(rows(record)[2]).toEqual({ RTime: 5.871, Type: 'BB', Area: 12.704, Grp: null, Name: 'Tannic acid' });
+    },
+  );
+
   test('whose names do not fit above them are not read with wrong names', async () => {
     const text = [
       'Temperature Current Heatflow of cell',

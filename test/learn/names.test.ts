@@ -42,6 +42,24 @@ describe('a small table directly below facts', () => {
 });
 
 describe('further cells of a fact', () => {
+  test('after an empty cell are another name and its value', async () => {
+    const text =
+      'Report,,,,,\nProduct,Metformin 500 mg,,Batch,MF-22,\nMedium,Buffer,,Analyst,R. Mehta,\nVolume (mL),900,,Speed,75,rpm\nNotes,,,Lot,L7,\n\n';
+    const table =
+      'Time (min),V1,V2,V3,V4,V5\n5,22.1,23.4,21.8,22.9,22.4\n10,48.9,50.2,47.5,49.8,49.0\n15,71.0,72.8,69.9,71.5,71.2\n';
+    const record = await read(text + table);
+    expect(meta(record)).toMatchObject({ Product: 'Metformin 500 mg', Batch: 'MF-22', Analyst: 'R. Mehta', Lot: 'L7' });
+    expect(record.meta.get('Speed')).toMatchObject({ value: 75, unit: 'rpm' });
+    expect(record.meta.get('Notes')?.value ?? null).toBeNull();
+  });
+
+  test('with names of their own are not read twice', async () => {
+    const text =
+      'ID: 2023-07   Mode: WB\nDate: 2023/04/11  Time: 14:05\nWBC    7.2   g/dL\nRBC    4.8   g/dL\nHGB    14.2  g/dL\nHCT    42.7  %\n';
+    expect(Object.keys(meta(await read(text)))).not.toContain('ID: 2023-07');
+    expect((await measured(text)).doubts.join()).not.toContain('ID');
+  });
+
   test('are values of their own, with their units', async () => {
     const text =
       'Sample,X-12\nGains,1,2,4\nRange,0,100,nm\nLens,50,mm,ok\nProgram,xP,,3D\nBeads,7,Min events,100,Per bead\n';
@@ -387,6 +405,26 @@ describe('no value has a label or a unit as its name or value', () => {
 });
 
 describe('names of columns', () => {
+  test('can have empty cells between them that the rows lack', async () => {
+    const text = 'Wave\t\tIntensity\n1801.04\t1240.33\n1799.98\t1238.91\n1798.92\t1241.00\n1797.86\t1243.55\n';
+    expect(columns(await read(text))).toEqual(['Wave', 'Intensity']);
+  });
+
+  test('can stand above a ratio of units with blanks', async () => {
+    const text =
+      'Slit: Bandpass\t3.00 nm\nExit Slit: Bandpass\t2.00 nm\nPark\t350 nm\nLamp\tXe\n\nWavelength\tIntensity\nnm\tCPS / MicroAmps\n380\t12033.4\n381\t12450.1\n382\t13002.9\n';
+    const record = await read(text);
+    expect(columns(record)).toEqual(['Wavelength [nm]', 'Intensity [CPS / MicroAmps]']);
+    expect(meta(record)).toEqual({ 'Slit: Bandpass': 3, 'Exit Slit: Bandpass': 2, Park: 350, Lamp: 'Xe' });
+  });
+
+  test('can start with that of the rows and a colon', async () => {
+    const text =
+      'Sample:,Live | Freq. of Parent,CD3+ | Count\nA1.fcs,42.3,12044\nA2.fcs,39.8,11210\nA3.fcs,44.0,13012\n';
+    expect(columns(await read(text))).toEqual(['Sample', 'Live | Freq. of Parent', 'CD3+ | Count']);
+    expect((await measured(text)).doubts).toEqual([]);
+  });
+
   test.each([
     [
       'a path',

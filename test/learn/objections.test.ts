@@ -42,6 +42,8 @@ describe('a fact that the text does not support is left out', () => {
     ['half a bracket', 'mu: {min: 0.2, max: 1}', { mu: '{min: 0.2' }, 'a bracket is open'],
     ['half a name', 'Offset (D h:m:s): 0', { 'Offset (D h': 'm:s): 0' }, 'a bracket is open'],
     ['a value in the name', 'STEP .M    -0.125 : STEP', { 'STEP .M    -0.125': 'STEP x' }, 'the name contains a value'],
+    ['a date in the name', 'date 2023-05-30   17', { 'date 2023-05-30': '17' }, 'the name contains a value'],
+    ['several pairs', 'HEM 0\tLIP 1+\tICT 0', { 'HEM 0': 'LIP 1+' }, 'the name contains a value'],
     ['half a time', 'Impedance at 14:55:07', { 'Impedance at 14': '55:07' }, 'was cut'],
     ['half a number', 'Eluent: 0,07M', { Eluent: '0' }, 'was cut'],
     ['half a unit', 'Range: 500 mV/div', { Range: '500 mV' }, 'was cut'],

@@ -71,6 +71,11 @@ describe('the kind of plot', () => {
     ).toEqual(['Sweep 1', 'Sweep 2']);
   });
 
+  test('events in a few rows of a log are not its axis', () => {
+    const rows = upTo(6, (i) => [`2026-01-02T10:0${i}:00`, i % 3, i === 2 ? 'Inspection' : i === 4 ? 'Door' : '']);
+    expect(plotOf(['When', 'T (°C)', 'Event'], rows)).toMatchObject({ kind: 'line', x: { type: 'date' } });
+  });
+
   test('dates and times of day are axes', () => {
     const dates = plotOf(
       ['When', 'T (°C)'],

@@ -45,6 +45,20 @@ describe('`meta`', () => {
     expect([record.meta.get('Range (2)')?.unit, record.meta.get('Tare')?.unit]).toEqual(['nm', 'g']);
   });
 
+  test('`value: each` gives the unit after limits to the value before them', async () => {
+    const text = 'ALB  3.4  2.5-4.4  G/DL\nALT  142 *  10-118  U/L\n';
+    const record = await read(text, { delimiter: 'spaces', meta: { separator: 'spaces', value: 'each' } });
+    expect(meta(record)).toMatchObject({ ALB: 3.4, 'ALB (2)': '2.5-4.4', ALT: '142 *', 'ALT (2)': '10-118' });
+    expect(record.meta.get('ALB')?.unit).toBe('G/DL');
+  });
+
+  test('alternating cells: a pair after a title is one of its own, and a number is no name', async () => {
+    const text = 'TitroLine 7000  Serial no.: 1004\nEnd pH  7.0\nResult  Total acidity  4.66 g/l\nSample:  Wine  12\n';
+    expect(meta(await read(text, { delimiter: 'spaces', meta: { separator: 'cell' } }))).toEqual({
+      ...{ 'Serial no.': 1004, 'End pH': 7, 'Result Total acidity': 4.66, Sample: 'Wine' },
+    });
+  });
+
   test('a line that a finder is for is not read by a general one', async () => {
     const text = 'Sample,X1\nConstants,Time,4\nLot,7\n';
     const finders = [{ separator: ',' }, { line: 'Constants', cells: { time: 3 } }];

@@ -170,7 +170,18 @@ describe('units', () => {
   test.each(
     'mg ng/uL ng/µL ng/μL °C ºC degC % %rh RH(%) cm-1 cm⁻¹ m²/g W/m2 mol·L⁻¹ 1/s Pa·s rad/s cells/ml cp/µL mmol/g kPa Ω mAh V'
       .split(' ')
-      .concat(['mS cm⁻¹', 'umol m-2 s-1', 'J/(g K)', 'W/(m·K)', '10^6/mL', '1e6 cells/mL', 'V vs Ag/AgCl', 'Deg C']),
+      .concat([
+        'mS cm⁻¹',
+        'umol m-2 s-1',
+        'J/(g K)',
+        'W/(m·K)',
+        '10^6/mL',
+        '1e6 cells/mL',
+        'V vs Ag/AgCl',
+        'Deg C',
+        'g/100 mL',
+      ])
+      .concat(['MG/DL', 'MMOL/L', '10*9/L', 'x10⁹/L', '10e3/µL', 'mg/L as CaCO3', 'mOsm/kg', 'µIU/mL', 'MΩ cm']),
   )('%s is one', (unit) => {
     expect(isUnit(unit)).toBe(true);
   });
@@ -190,6 +201,7 @@ describe('units', () => {
     'A1',
     'V1',
     'mg dry',
+    '1000',
   ])('%j is not a unit', (text) => {
     expect(isUnit(text)).toBe(false);
   });

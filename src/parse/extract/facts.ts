@@ -178,7 +178,6 @@ export function openFinder(options: Finder, context: Context): FactFinder {
 
 /** Most lines of a file are rows, so no list is made for them. */
 const NOTHING: readonly string[] = [];
-
 /** Returns the texts that were read from the line. */
 export function offerLine(finder: FactFinder, original: Line, isClaimed: boolean): readonly string[] {
   if (finder.state === 'ended') return NOTHING;
@@ -247,7 +246,7 @@ function pairsInRows({ cells: names }: Line, line: Line): Pair[] {
   return names.flatMap((name, n) => (name === '' ? [] : [{ name, text: line.cells[n] ?? '', line }]));
 }
 
-/** Such a finder also reads lines that belong to tables. */
+/** Also reads lines that belong to tables. */
 const hasRange = ({ after, until, line, area }: Finder): boolean =>
   after !== undefined || until !== undefined || line !== undefined || area !== undefined;
 
@@ -320,7 +319,6 @@ function requireMatches({ options, context, state, isLineFound, isMatched }: Fac
 
 /** Reads names and values from a line; undefined if the line does not match. */
 type PairReader = (line: Line) => Pair[] | undefined;
-
 export function createPairReader(finder: Finder, format: LineFormat): PairReader {
   const { separator, cells, match } = finder;
   if (match !== undefined) return createMatchReader(match);
@@ -357,10 +355,10 @@ function alternatingCells(line: Line): Pair[] {
   const end = line.cells.findLastIndex((cell) => cell !== '');
   for (const [n, cell] of line.cells.entries()) {
     if (cell === '' || cell === ':' || cell === '=' || cell === '|') continue;
-    // A name and its value directly after a name: the first has no value.
-    const both = open === undefined || /[:=]$/.test(open) ? nameAndValue(cell) : undefined;
+    // A name and its value directly after a name, or after a title: the first has no value.
+    const both = open === undefined || n === 1 || /[:=]$/.test(open) ? nameAndValue(cell) : undefined;
     if (both) {
-      if (open !== undefined) pairs.push({ name: open, text: '', line });
+      if (open !== undefined && /[:=]$/.test(open)) pairs.push({ name: open, text: '', line });
       pairs.push({ ...both, line });
       open = undefined;
       continue;
@@ -371,13 +369,15 @@ function alternatingCells(line: Line): Pair[] {
     if (last && unit !== undefined && isUnit(unit)) pairs[pairs.length - 1] = { ...last, unit };
     else if (open === undefined) open = cell;
     else {
-      // A name directly after a name: the first has no value.
       const isName = /[:=]$/.test(cell) && /[:=]$/.test(open);
       pairs.push({ name: open, text: isName ? '' : cell, line });
       open = isName ? cell : undefined;
     }
   }
-  return pairs;
+  const [only, other] = pairs;
+  // `Result  Total acidity  4.66 g/l`: a number is no name.
+  const isCut = only && !other && /^[-+]?\d/.test(open ?? '') && !/\d/.test(only.text) && !/[:=]$/.test(only.name);
+  return isCut ? [{ name: `${only.name} ${only.text}`, text: open ?? '', line }] : pairs;
 }
 
 /** A colon counts only between a word and a blank: `10:15` is a value. So does ` = `. */
@@ -427,8 +427,10 @@ function valuesOf(name: string, cells: readonly string[], line: Line): Pair[] {
     const text = /^\d/.test(cell) ? `${sign}${cell}` : cell;
     if (SIGN.test(cell) && /^\d/.test(cells[n + 1] ?? '')) continue;
     const last = pairs.at(-1);
-    const unit = last?.unit === undefined && isNumeric(last?.text) ? bareUnit(text) : undefined;
-    if (last && unit !== undefined && isUnit(unit)) pairs[pairs.length - 1] = { ...last, unit };
+    // Limits stand between a value and its unit: `3.4`, `2.5-4.4`, `g/dL`.
+    const count = LIMITS.test(last?.text ?? '') ? 2 : 1;
+    const unit = last?.unit === undefined && (count > 1 || isNumeric(last?.text)) ? bareUnit(text) : undefined;
+    if (unit !== undefined && isUnit(unit)) pairs.push(...pairs.splice(-count).map((pair) => ({ ...pair, unit })));
     else if (text !== '') {
       if (last && AS_NUMBER.test(last.text) !== AS_NUMBER.test(text)) break;
       pairs.push({ name, text, line });
@@ -440,9 +442,9 @@ function valuesOf(name: string, cells: readonly string[], line: Line): Pair[] {
 const SIGN = /^[-+]$/;
 /** A name before its value. */
 const LABEL = /^\p{L}[^:=]*[:=]$/u;
-/** Also dates and times. */
-const AS_NUMBER = /^[-+<>]?\s*[.,]?\d[\d\s.,:/-]*(?:e[-+]?\d+|%|[ap]m)?$/i;
-
+/** Also dates and times, and values with a mark: `142 *`, `7.1 H`. */
+const AS_NUMBER = /^[-+<>]?\s*[.,]?\d[\d\s.,:/-]*(?:e[-+]?\d+|%|[ap]m|\*|[hl]{1,2})?$/i;
+const LIMITS = /^\d[\d.,]* ?[-–] ?\d[\d.,]*$/;
 /** Whatever the decimal mark is. */
 const isNumeric = (text: string | undefined): boolean => /^[-+]?\d[\d.,' ]*(?:[eE][-+]?\d+)?$/.test(text ?? '');
 

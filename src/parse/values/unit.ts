@@ -5,12 +5,29 @@
 
 /** Symbols with the prefixes that they take. */
 const PREFIXED: Readonly<Record<string, string>> = {
-  ...{ m: 'fpnumcdk', g: 'pnumk', s: 'fpnum', L: 'fpnumcd', l: 'fpnumcd', A: 'fpnumk', V: 'numkM' },
+  ...{ m: 'fpnumcdk', g: 'fpnumk', s: 'fpnum', L: 'fpnumcd', l: 'fpnumcd', A: 'fpnumk', V: 'numkM' },
   ...{ W: 'pnumkMG', J: 'numkM', C: 'pnum', F: 'fpnum', H: 'num', T: 'num', S: 'num', N: 'numk', K: 'm' },
   ...{ Hz: 'umkMGT', Pa: 'umhkMG', bar: 'um', eV: 'mkM', mol: 'fpnumk', M: 'fpnum', Da: 'kM', rad: 'mu' },
   ...{ Ω: 'mkMG', ohm: 'mkMG', Ohm: 'mkMG', Ah: 'umk', Wh: 'mkM', Nm: 'num', VA: 'mk', lx: 'k' },
   ...{ Torr: 'm', torr: 'm', cd: 'm', Bq: 'kMG', Gy: 'mu', Sv: 'mu', cal: 'k', bp: 'kM', AU: 'm' },
-  ...{ OD: 'm', U: 'mk', IU: 'mk', RU: '', P: 'cm', St: 'c', G: 'mk', Oe: 'k', Å: '', poise: '', Gal: 'um', Bar: 'm' },
+  ...{
+    OD: 'm',
+    U: 'mk',
+    IU: 'umk',
+    EU: 'm',
+    kat: 'num',
+    Osm: 'm',
+    osm: 'm',
+    RU: '',
+    P: 'cm',
+    St: 'c',
+    G: 'mk',
+    Oe: 'k',
+    Å: '',
+    poise: '',
+    Gal: 'um',
+    Bar: 'm',
+  },
 };
 
 /** Symbols and words without prefixes, separated by ` | `. */
@@ -28,7 +45,8 @@ const PLAIN = `
   cells | cell | cp | copies | particles | CFU | cfu | PFU | pfu | FNU | NTU | pH | mEq | meq
   Volt | Volts | volt | volts | mVolt | Amp | Amps | amp | amps | Watt | Watts | Ohms | ohms
   Kelvin | Celsius | Pas | mPas | lxh | PSU | psu | kDa | kb | nt | SCFM | Nl | rev | px | pixel
-  d.nm | d.µm | d.um | Percent | percent | db | dbar | emu | mg KOH/g`;
+  d.nm | d.µm | d.um | Percent | percent | db | dbar | emu | mg KOH/g | °Brix | °Bx | Brix | dpm | DPM | CPM | ×g | xg
+  amu | Kcps | Mcps | mdeg | vol % | %w/w | %v/v | %w/v | % sat | %sat | %B | % B | FAU | CPS | MicroAmps | pH units | ° C | mPa s | MΩ cm`;
 
 const SUPERSCRIPTS = '⁰¹²³⁴⁵⁶⁷⁸⁹⁻';
 const plain = new Set(
@@ -51,6 +69,7 @@ function normalise(unit: string): string {
     .replace(/℃/g, '°C')
     .replace(/\u2126/g, 'Ω')
     .replace(/\u212b/g, 'Å')
+    .replace(/(?<=10)(?=[⁰¹²³⁴⁵⁶⁷⁸⁹])/g, '^')
     .replace(/[⁰¹²³⁴⁵⁶⁷⁸⁹⁻]/g, (digit) => '0123456789-'.charAt(SUPERSCRIPTS.indexOf(digit)))
     .replace(/−/g, '-');
 }
@@ -65,10 +84,18 @@ function isPower(factor: string): boolean {
   return symbol !== undefined && isSymbol(symbol);
 }
 
-/** Recognises `mg`, `ng/uL`, `W/m²`, `1/s`, `cm-1`, `mol·L⁻¹`, `mS cm-1`, `J/(g K)`, `10^6/mL`, `V vs Ag/AgCl`. */
+/**
+ * Recognises `mg`, `ng/uL`, `W/m²`, `1/s`, `cm-1`, `mol·L⁻¹`, `mS cm-1`, `J/(g K)`, `10^6/mL`, `g/100 mL`,
+ * `mg/L as CaCO3`, `V vs Ag/AgCl`, and `MG/DL` of printers without small letters.
+ */
 export function isUnit(written: string): boolean {
   if (written.length === 0 || written.length > 20) return false;
+  if (/^[A-Z]{1,5}\/[DMU]?L$/.test(written) && isUnit(written.toLowerCase())) return true;
   const unit = normalise(written)
+    .replace(/(?<=^x?10)\*{1,2}(?=\d)/, '^')
+    .replace(/(?<=\/)100 ?(?=\p{L})/u, '')
+    .replace(/(?<=\S\/\S+) as \S+$/, '')
+    .replace(' / ', '/')
     .replace(/(?<=V) vs\.? \S+$/, '')
     .replace(/\/\((\S+[ ·⋅*]\S+)\)$/, (_, below: string) => `/${below.replace(/[ ·⋅*]/g, '/')}`);
   if (isFactor(unit)) return true;
@@ -80,7 +107,7 @@ export function isUnit(written: string): boolean {
 }
 
 /** `1/s`, `10^6/mL`, `x10^6 cells/mL`. */
-const isCount = (factor: string, n: number): boolean => n === 0 && /^(?:1|1[eE]\d|x?10\^\d{1,2})$/.test(factor);
+const isCount = (factor: string, n: number): boolean => n === 0 && /^(?:1|1000|10?[eE]\d|x?10\^\d{1,2})$/.test(factor);
 
 /** A unit without the brackets around it; undefined if it is empty. */
 export function bareUnit(written: string | undefined): string | undefined {
