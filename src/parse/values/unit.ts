@@ -91,7 +91,11 @@ function isPower(factor: string): boolean {
 export function isUnit(written: string): boolean {
   if (written.length === 0 || written.length > 20) return false;
   if (/^[A-Z]{1,5}\/[DMU]?L$/.test(written) && isUnit(written.toLowerCase())) return true;
-  const unit = normalise(written)
+  const symbols = normalise(written);
+  if (isFactor(symbols)) return true;
+  // Most cells are no unit: nothing below is one without a sign or a blank.
+  if (!/[/·⋅*×. ]/.test(symbols)) return false;
+  const unit = symbols
     .replace(/(?<=^x?10)\*{1,2}(?=\d)/, '^')
     .replace(/(?<=\/)100 ?(?=\p{L})/u, '')
     .replace(/(?<=\S\/\S+) as \S+$/, '')
