@@ -178,6 +178,7 @@ export function setAside(
   table: TableMapping,
   asides: readonly Aside[],
   header: readonly string[],
+  unitRow?: string,
 ): { table: TableMapping; others: { name: string; table: TableMapping }[] } {
   if (asides.length === 0) return { table, others: [] };
   const sign = ['\t', ';', ',', '|'].find((each) => header.some((names) => names.includes(each)));
@@ -188,9 +189,9 @@ export function setAside(
   const canRepeat = header.length === 1 && table.headerRows === undefined && table.header !== 'none';
   const ownUnits = (name: Aside['name']): TableMapping => {
     if (name !== 'statistics') return { units: 'none' };
-    // The line of units is one of those that the table leaves out.
-    return units === undefined || units === 'nextRow' ? {} : { units: structuredClone(units) };
+    return units === undefined ? {} : { units: structuredClone(units) };
   };
+  const head = ({ name }: Aside) => [header[0] ?? '', ...(name === 'statistics' && unitRow ? [unitRow] : [])];
   return {
     table: { ...table, skip: one([...keep, ...left.map((pattern) => `/^${pattern}/`)]) },
     others: asides.flatMap((aside) =>
@@ -201,7 +202,7 @@ export function setAside(
               table: {
                 ...rest,
                 ...ownUnits(aside.name),
-                skip: `/^(?!${startsWith(aside, [], sign)}|${escapeRegex(startOf(header[0] ?? ''))})/`,
+                skip: `/^(?!${[startsWith(aside, [], sign), ...head(aside).map(startOf).map(escapeRegex)].join('|')})/`,
               },
             },
           ]

@@ -55,10 +55,13 @@ function describeGroup(group: Group, file: DescribedFile): DescribedTable[] {
 }
 
 /** The table, and tables of the lines among its rows that are not readings. */
-function withAsides(group: Group, table: TableMapping, { raw }: DescribedFile): DescribedTable[] {
+function withAsides(group: Group, table: TableMapping, { raw, lines }: DescribedFile): DescribedTable[] {
   const rows = group.parts.filter((part) => part.kind === 'rows');
   const asides = rows.flatMap((part) => part.asides ?? []);
-  const set = setAside(table, joinAsides(asides), (rows[0]?.header.names ?? []).map(raw));
+  const [{ header, body } = {}] = rows;
+  const isUnits = (line: Line) => !isBlank(line) && !header?.names.includes(line) && !header?.properties.includes(line);
+  const units = header?.units === 'nextRow' ? lines.slice(header.from, body?.from).find(isUnits) : undefined;
+  const set = setAside(table, joinAsides(asides), (header?.names ?? []).map(raw), units && raw(units));
   return [{ group, table: set.table }, ...set.others.map((other) => ({ group, ...other }))];
 }
 

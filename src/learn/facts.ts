@@ -96,7 +96,9 @@ export function findPairs(
     finders: [
       ...before,
       ...single.map(({ finder }) => finder),
-      ...chosen.map((each) => withoutNames(each, filled, [...lone.except, ...mixed.except], delimiter)),
+      ...chosen.map((each) =>
+        withoutNames(each, filled, [...lone.except, ...mixed.except, ...(placed?.except ?? [])], delimiter),
+      ),
     ],
     separators: chosen.flatMap(({ signs }) => signs),
     read,

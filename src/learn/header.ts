@@ -44,6 +44,8 @@ export function findHeader(lines: readonly Line[], body: Body, top: number): Hea
   }
   const described = findPropertyHeader(lines, body, top);
   if (described) return described;
+  const reduced = findReducedHeader(lines, body, top);
+  if (reduced) return reduced;
   const stacked = findStackedHeader(lines, body, top);
   if (stacked) return stacked;
   const [nearest, ...others] = namesAbove(lines, body, top);
@@ -117,6 +119,17 @@ function findSplitHeader(lines: readonly Line[], units: number, body: Body, top:
   };
 }
 
+/** Names, units, and how each reading was reduced: `AirT_Avg,RH`, `deg C,%`, `Avg,Smp`. */
+function findReducedHeader(lines: readonly Line[], body: Body, top: number): Header | undefined {
+  const from = body.from - 3;
+  const [names, units, words] = lines.slice(Math.max(from, 0), body.from);
+  if (from < top || !names || !units || !words || body.kinds.length < 3) return undefined;
+  const isAligned = ({ cells }: Line) => cells.length === body.kinds.length;
+  if (![names, units, words].every(isAligned) || !isUnitRow(units) || isUnitRow(words)) return undefined;
+  if (!isNames(names, body.kinds.length, 1) || !isNames(words, 0, 0) || hasFacts(names)) return undefined;
+  return { from, rows: 1, units: 'nextRow', names: [names], skip: [words], properties: [] };
+}
+
 /**
  * Two lines of which each has names that the other lacks: `,,Li,Pb` above `Sample,Label,,`. Or names of groups above
  * names that are the same in each group: `UV,,Conductivity,` above `mL,AU,mL,mS`.
@@ -160,6 +173,10 @@ function findPropertyHeader(lines: readonly Line[], body: Body, top: number): He
   // A list of facts above the names has other cells in each line.
   if (!between.every((line) => isWord(line.cells[0] ?? '') && line.cells[0] !== '')) return undefined;
   const units = between.find(isUnitRow);
+  // Names of the rows themselves: those above are names of facts.
+  const isOther = (line: Line, n: number) => n > 0 && line !== units && new Set(line.cells).size === line.cells.length;
+  const last = between.findLastIndex((line, n) => isOther(line, n) && isNames(line, body.kinds.length, 1));
+  if (between.slice(0, Math.max(last, 0)).some((line) => kindsOf(line).some(isMeasure))) return undefined;
   return {
     from,
     rows: 1,
@@ -185,7 +202,10 @@ function findDistantHeader(lines: readonly Line[], body: Body, top: number): Hea
   const n = distinct < 0 ? above.findIndex(isFull) : distinct;
   const names = above[n];
   // Facts, of which the last one could be names: `Signal1 Time (min)`, `Signal2 Weight (mg)`.
-  const isListed = names !== undefined && n > 0 && above.slice(n + 1, n + 2).some(isFull);
+  // Between names of two columns and their rows, a name and its value is a fact, and so are the names.
+  const isAmongFacts =
+    body.kinds.length < 4 && above.slice(0, Math.max(n, 0)).some((line) => kindsOf(line)[1] === 'number');
+  const isListed = names !== undefined && n > 0 && (isAmongFacts || above.slice(n + 1, n + 2).some(isFull));
   if (!names || isListed) return { from: body.from, rows: 0, units: 'inHeader', names: [], skip: [], properties: [] };
   return {
     from: lines.indexOf(names),
@@ -203,8 +223,9 @@ function namesAbove(lines: readonly Line[], body: Body, top: number): number[] {
   const found: number[] = [];
   const width = body.kinds.length;
   for (let index = body.from - 1; index >= top && found.length < 3; index--) {
-    const line = lines[index];
-    if (!line) break;
+    const written = lines[index];
+    if (!written) break;
+    const line = withoutLabel(written, body);
     if (isRule(line)) continue;
     const isBelowNames = found.length === 0 || (found.length === 1 && isUnitRow(lines[found[0] ?? 0]));
     // Blank lines may separate rows, units and names, but not two lines of names.
@@ -223,6 +244,12 @@ function namesAbove(lines: readonly Line[], body: Body, top: number): number[] {
   }
   return found;
 }
+
+/** `Interval data:,Point No.,Torque`: what stands to the left of all columns is no name. */
+const withoutLabel = (line: Line, { kinds }: Body): Line =>
+  kinds[0] === 'any' && line.cells.length === kinds.length && line.cells[0]?.endsWith(':')
+    ? { ...line, cells: ['', ...line.cells.slice(1)] }
+    : line;
 
 function isNames(line: Line | undefined, width: number, share: number): boolean {
   if (!line) return false;
@@ -268,7 +295,9 @@ function unitsOf(line: Line | undefined, { kinds }: Body): 'slash' | 'inHeader' 
   const isQuotient = (name: string): boolean =>
     / \S+\/\S+$/.test(name) && isUnit(name.slice(name.lastIndexOf(' ') + 1));
   const slashes = names.filter((name) => unitAfterSlash(name, false) && !isQuotient(name));
-  const isSlash = slashes.length * 2 > names.length && !names.some((name) => unitInName(name) && !isQuotient(name));
+  const isSlash =
+    slashes.length * 2 > names.length &&
+    names.every((name) => !unitInName(name) || isQuotient(name) || slashes.includes(name));
   return isSlash ? 'slash' : 'inHeader';
 }
 

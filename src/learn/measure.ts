@@ -2,6 +2,7 @@ import { stringify } from 'yaml';
 import type { ParseMapping } from '../config/vocabulary.js';
 import { FileError } from '../errors.js';
 import type { FileRecord } from '../model.js';
+import { withoutMark } from '../parse/extract/context.js';
 import { startOf } from '../parse/extract/table.js';
 import { isBlank, isRule, type Line, MismatchError, type Refuse, type TimeSlice } from '../parse/lines.js';
 import type { OpenFile, Source } from '../parse/source.js';
@@ -62,7 +63,10 @@ interface LineSource extends DescribedFile {
 export async function measureText(texts: readonly string[], file: MeasureContext): Promise<Measured> {
   if (texts.every((text) => text.trim() === '')) throw file.refuse('the file is empty: it has only blank lines');
   const comment = findCommentMark(texts);
-  const bare = comment === undefined ? texts : texts.map((text) => withoutMark(text, comment));
+  const bare =
+    comment === undefined
+      ? texts
+      : texts.map((text) => (text.trimStart().startsWith(comment) ? withoutMark(text, comment) : text));
   const placed = findPlaced(texts);
   const { delimiter, isPlain, ...split } = await splitText(bare, file.slice, placed.lines);
   if (isPlain && comment === undefined && file.known)
@@ -76,22 +80,24 @@ export async function measureText(texts: readonly string[], file: MeasureContext
 const COMMENT_MARKS = ['#', '!', '~', '%', '//', '*', ';'];
 const COMMENT_LINES = 200;
 
-/** The first line, or the first below a title, starts with the mark, and so do others, but not all. */
+/** Lines above those that start with a mark. */
+const MAX_TITLES = 4;
+
+/** The first line, or the first below a few others, starts with the mark, and so do others, but not all. */
 function findCommentMark(texts: readonly string[]): string | undefined {
   const filled = texts.slice(0, COMMENT_LINES).filter((text) => text.trim() !== '');
-  const start = filled.slice(0, 2).map((text) => text.trimStart());
-  const mark =
-    COMMENT_MARKS.find((candidate) => start[0]?.startsWith(candidate)) ?? (start[1]?.startsWith('#') ? '#' : undefined);
+  const start = filled.slice(0, MAX_TITLES + 3).map((text) => text.trimStart());
+  const isMarked = (text: string | undefined) => text?.startsWith('#') === true;
+  const below = start.findIndex(isMarked);
+  const isBelow = below === 1 || (below > 1 && start.slice(below, below + 3).every(isMarked));
+  const mark = COMMENT_MARKS.find((candidate) => start[0]?.startsWith(candidate)) ?? (isBelow ? '#' : undefined);
   if (mark === undefined) return undefined;
   const marked = filled.filter((text) => text.trimStart().startsWith(mark)).length;
-  const hasLabels = mark === '#' && filled.some((text) => text.startsWith('##'));
-  return marked >= 2 && marked < filled.length && !hasLabels ? mark : undefined;
+  const hasLabels = mark === '#' && filled.filter((text) => text.startsWith('##')).length * 2 > marked;
+  // Empty cells.
+  const isDelimiter = mark === ';' && filled.some((text) => text.startsWith(';;'));
+  return marked >= 2 && marked < filled.length && !hasLabels && !isDelimiter ? mark : undefined;
 }
-
-const withoutMark = (text: string, mark: string): string => {
-  const start = text.trimStart();
-  return start.startsWith(mark) ? start.slice(mark.length) : text;
-};
 
 /** Each line is compared with each table, so more of them would take minutes. */
 const MAX_COMPARED_TABLES = 500;

@@ -85,6 +85,9 @@ const PAIR_SIGN = /\s*(?:=|:(?<!\d:(?=\d))(?![\\/]))\s*/;
  * places, it is left out, and so is the one after it.
  */
 export function pairsInText({ text }: Line): FinderMapping | undefined {
+  // Quotes show where each value ends: `Id: "A 4" Anode: "Cu"`.
+  if (QUOTED_PAIRS.test(text.trim()))
+    return { delimiter: `/^\\W+|(?<=")[\\s,;]+/`, in: 'cells', separator: /=\s*"/.test(text) ? '=' : ':' };
   const signs = new Set(text.match(/[:=]/g));
   const [first = '', ...parts] = text.trim().split(PAIR_SIGN);
   // All signs are written alike: `SN:21` after `Serial: ` is a value.
@@ -109,6 +112,8 @@ export function pairsInText({ text }: Line): FinderMapping | undefined {
   const delimiter = `/\\s+(?=(?:${others.map(escapeRegex).join('|')})\\s*${sign})/`;
   return { delimiter, in: 'cells', separator: sign, ...(except.length > 0 && { except }) };
 }
+
+const QUOTED_PAIRS = /^\W?(?:\p{L}[^":=]*[:=]\s*"[^"]*"[\s,;]*){2,}$/u;
 
 const isShortName = (name: string): boolean => /^\p{L}[\p{L}\p{N}_.()%-]*(?: [\p{L}\p{N}_.()%-]+){0,2}$/u.test(name);
 
@@ -144,10 +149,14 @@ function describePieces(lines: readonly Line[]): Pick<FinderMapping, 'value' | '
   if (type !== undefined) return { value: type + 2 };
   // A table stands beside the facts.
   if (long.every(({ cells }) => cells[2] === '')) return { value: 2 };
-  const types = new Set(long.map(({ cells }) => cells[1]));
-  const areTypes = [...types].every((type) => /^[A-Z]\w*$/.test(type ?? ''));
+  const types = long.map(({ cells }) => cells[1] ?? '');
+  const areTypes = types.every((type) => /^[A-Z]\w*$/.test(type));
   const isMost = long.length > 1 && long.length * 3 >= lines.length;
-  return areTypes && isMost && types.size * 2 <= long.length ? { value: 3 } : { value: 'each' };
+  // Most types repeat.
+  const isRepeated = types.filter((type) => types.filter((each) => each === type).length > 1).length * 2 > types.length;
+  const isFew =
+    new Set(types).size * 2 <= types.length || (isRepeated && types.every((type) => /^[A-Z]{3,}$/.test(type)));
+  return areTypes && isMost && isFew ? { value: 3 } : { value: 'each' };
 }
 
 /** The type of a value, which stands before it. */

@@ -1,7 +1,7 @@
 import { compileSplit } from '../parse/cells.js';
 import { bareUnit, isUnit } from '../parse/values/unit.js';
 import { escapeRegex } from '../text.js';
-import { isQuantity, isSubject, isWord, kindOf } from './kinds.js';
+import { isMeasure, isQuantity, isSubject, isWord, kindOf } from './kinds.js';
 import type { FinderMapping } from './pieces.js';
 
 /**
@@ -12,11 +12,14 @@ export interface PlacedFacts {
   readonly finders: readonly FinderMapping[];
   /** The numbers of their lines. */
   readonly lines: ReadonlySet<number>;
+  /** What other finders would take for names in these lines. */
+  readonly except: readonly string[];
 }
 
 interface Found {
   readonly finders: readonly FinderMapping[];
   readonly numbers: readonly number[];
+  readonly except?: readonly string[];
 }
 
 /** Further down, there are rows. Longer lines are data. */
@@ -24,10 +27,16 @@ const [MAX_SEEN, MAX_LENGTH] = [400, 300];
 
 export function findPlaced(texts: readonly string[]): PlacedFacts {
   const seen = texts.slice(0, MAX_SEEN).map((text) => (text.length > MAX_LENGTH ? OTHER : text.trimEnd()));
-  const found = [...findValuesFirst(seen), ...findBelowNames(seen), ...findRowsOfNames(seen, texts.length)];
+  const found = [
+    ...findValuesFirst(seen),
+    ...findBelowNames(seen),
+    ...findGroupedFacts(seen),
+    ...findRowsOfNames(seen, texts.length),
+  ];
   return {
     finders: found.flatMap(({ finders }) => finders),
     lines: new Set(found.flatMap(({ numbers }) => numbers)),
+    except: found.flatMap(({ except = [] }) => except),
   };
 }
 
@@ -177,12 +186,119 @@ function findBelowNames(texts: readonly string[]): Found[] {
     const isOther = (at: number) => (texts[at] ?? '').trim() === '' || mark.test(texts[at] ?? '');
     const named = marked.filter((n) => isLoneValue(texts[n + 1]) && !isOther(n + 1) && isOther(n + 2));
     const names = new Set(named.map((n) => texts[n]));
+    // Names of sections are among them, so fewer values are enough if they are indented.
+    const isIndented = named.length > 1 && named.every((n) => /^\s/.test(texts[n + 1] ?? ''));
+    const isMost = isIndented ? named.length * 3 > marked.length : named.length * 2 >= marked.length;
     // A name that repeats is that of a section.
-    if (named.length < MIN_LINES || named.length * 2 < marked.length || names.size < named.length) continue;
+    if ((named.length < MIN_LINES && !isIndented) || !isMost || names.size < named.length) continue;
     const every = `/${mark.source.replace(/\$$/, '\\s*$')}/`;
-    return [{ finders: [{ every, separator: 'nextLine' }], numbers: named.flatMap((n) => [n + 1, n + 2]) }];
+    const except = [...names].flatMap((name) => (name?.endsWith(':') ? name.slice(0, -1).trim() : []));
+    return [{ finders: [{ every, separator: 'nextLine' }], numbers: named.flatMap((n) => [n + 1, n + 2]), except }];
   }
-  return [];
+  return findAlternating(texts);
+}
+
+/** More names would make the pattern unreadable. */
+const MAX_ALTERNATING = 60;
+
+/**
+ * Names on lines of their own without a mark, each with a value on the next line. Numbers and dates show which lines are
+ * names. Between two of those pairs, an even number of lines are pairs too, and a single line is a heading.
+ */
+function findAlternating(texts: readonly string[]): Found[] {
+  const first = texts.findIndex((_, n) => isAlternatingPair(texts, n));
+  if (first < 0) return [];
+  const names: number[] = [];
+  const headings: number[] = [];
+  let sure = 0;
+  let open: number[] = [];
+  let at = first;
+  for (; at < texts.length; at++) {
+    if (isAlternatingPair(texts, at)) {
+      if (open.length % 2 === 0) names.push(...open.filter((_, n) => n % 2 === 0));
+      else if (open.length === 1) headings.push(...open);
+      else return [];
+      names.push(at++);
+      sure++;
+      open = [];
+    } else if (isAlternatingText(texts[at]) && !isMeasure(kindOf(texts[at]?.trim() ?? ''))) open.push(at);
+    else break;
+  }
+  const written = names.map((n) => texts[n]?.trim() ?? '');
+  const isSure = sure >= MIN_LINES && sure * 5 >= names.length * 2 && names.length <= MAX_ALTERNATING;
+  if (!isSure || new Set(written).size < written.length) return [];
+  const all = [...names, ...headings].map((n) => escapeRegex(texts[n]?.trim() ?? ''));
+  const every = `/^\\s*(?:${all.join('|')})\\s*$/`;
+  return [{ finders: [{ every, separator: 'nextLine' }], numbers: names.flatMap((n) => [n + 1, n + 2]) }];
+}
+
+/** Words above a number or a date that has no other below it: a column of numbers is no fact. */
+function isAlternatingPair(texts: readonly string[], n: number): boolean {
+  const [name = '', value = '', next = ''] = [texts[n], texts[n + 1], texts[n + 2]].map((text) => text?.trim());
+  const isNamed = isAlternatingText(texts[n]) && kindOf(name) === 'text' && !isUnit(name);
+  return isNamed && isMeasure(kindOf(value)) && !isMeasure(kindOf(next));
+}
+
+/** A single cell that is no sentence, no pair and no comment. */
+const isAlternatingText = (text = ''): boolean =>
+  /^\s*[\p{L}\p{N}([]/u.test(text) && !/[:=\t;|]|, | {2}\S|\S{2}[.!?]$/.test(text.trim()) && text.length <= 60;
+
+/** Lines of three cells among pairs: a word that several of them start with, then name and value, or value and name. */
+function findGroupedFacts(texts: readonly string[]): Found[] {
+  return (['tab', ',', ';'] as const).flatMap((sign) => {
+    const separator = compileSplit(sign);
+    const lines = texts.map((text) => (text.includes(sign === 'tab' ? '\t' : sign) ? separator.all(text) : []));
+    const groups = new Map<string, number[]>();
+    for (const [n, cells] of lines.entries()) {
+      const [group = ''] = cells;
+      if (cells.length === 3 && GROUP.test(group)) groups.set(group, [...(groups.get(group) ?? []), n]);
+    }
+    const isPair = (n: number) => lines[n]?.length === 2 && isWord(lines[n]?.[0] ?? '');
+    const found = [...groups].flatMap(([group, own]) => {
+      // Rows of a table stand among other rows.
+      const [from = 0, to = 0] = [own[0], own.at(-1)];
+      const isAmongPairs = lines.some((_, n) => isPair(n) && n >= from - MAX_AWAY && n <= to + MAX_AWAY);
+      let top = from;
+      while (lines[top - 1]?.length === 3) top--;
+      const [first = []] = lines.slice(top);
+      const isHeader = areColumnNames(first) && (groups.get(first[0] ?? '')?.length ?? 0) < 2;
+      if (!isAmongPairs || isHeader) return [];
+      const [second, third] = [1, 2].map((cell) => own.map((n) => lines[n]?.[cell] ?? ''));
+      const order = second && third ? orderOf(second, third) : undefined;
+      return order ? [{ group, own, order }] : [];
+    });
+    // A group of one line is sure only beside others.
+    const sure = found.filter(({ own }) => own.length > 1);
+    const isSure = ({ own, order }: (typeof found)[number]) =>
+      sure.some((each) => each.order.name !== undefined) &&
+      (own.length > 1 || sure.some((each) => each.order.name === order.name));
+    return found.filter(isSure).map(({ group, own, order }) => {
+      const every = `/^\\s*${escapeRegex(group)}${sign === 'tab' ? '\\t' : sign}/`;
+      const finders = order.name === undefined ? [] : [{ every, separator: sign, ...order }];
+      return { finders, numbers: own.map((n) => n + 1), except: [group] };
+    });
+  });
+}
+
+const GROUP = /^\p{L}[\p{L}\d_ ]*$/u;
+const MAX_AWAY = 10;
+
+/** Names of three columns. */
+const areColumnNames = (cells: readonly string[]): boolean =>
+  cells.length === 3 && cells.every((cell) => cell !== '' && isWord(cell));
+
+/** Which of the two cells is the name, if any: words that all differ. Names in capital letters can stand after any value. */
+function orderOf(second: readonly string[], third: readonly string[]): { name?: number; value?: number } | undefined {
+  const differ = (cells: readonly string[]) => new Set(cells).size === cells.length;
+  const numbers = third.filter((cell) => kindOf(cell) === 'number');
+  const isCounted = numbers.length > 1 && numbers.every((value, n) => Number(value) === Number(numbers[0]) + n);
+  const areWords =
+    second.every((name) => /^[A-Za-z]\w*(?: [\w%/()]+)*$/.test(name)) && !second.some((name) => isUnit(name));
+  // Words that are numbered are no facts.
+  if (areWords && differ(second) && isCounted) return {};
+  if (areWords && differ(second) && numbers.length * 2 > third.length) return { name: 2, value: 3 };
+  if (third.every((name) => /^[A-Z][A-Z\d]*_?[A-Z\d_]{2,}$/.test(name)) && differ(third)) return { name: 3, value: 2 };
+  return undefined;
 }
 
 /** One value: no pair, no row, no comment. */
@@ -203,7 +319,8 @@ function findRowsOfNames(texts: readonly string[], all: number): Found[] {
     if (!pair) continue;
     // A column that says which row it is makes a table of one row, unless the rows of names follow each other.
     const isNext = pairs.at(-1)?.at === at - 2;
-    if (isSubject(pair.names[0] ?? '') && !COMMENT.test(pair.split) && !isNext) continue;
+    const isWho = pair.isAbove && pair.names.some((name) => WHO.test(name));
+    if (isSubject(pair.names[0] ?? '') && !COMMENT.test(pair.split) && !isNext && !isWho) continue;
     pairs.push({ at, ...pair });
     at++;
   }
@@ -228,7 +345,14 @@ const MIN_BELOW = 3;
 const OF_RUN =
   /^(?:operator|user|analyst|method|instrument|serial|model|software|version|firmware|project|detector|bediener|benutzer|methode|ger[äa]t|op[ée]rateur|instrumento|operador)\b/i;
 
-function rowsAt(texts: readonly string[], at: number): { split: string; names: readonly string[] } | undefined {
+/** People measure several rows, so this is no column of a table of one row. */
+const WHO = /^(?:operator|user|analyst|bediener|benutzer|op[ée]rateur|operador)\b/i;
+
+/** `isAbove`: directly above other names. */
+function rowsAt(
+  texts: readonly string[],
+  at: number,
+): { split: string; names: readonly string[]; isAbove: boolean } | undefined {
   const [written = '', values = ''] = [texts[at], texts[at + 1]];
   // First, because most lines are rows.
   if (values === '' || !STARTS_WITH_NAME.test(written) || /^\s*[#!%/]/.test(values)) return undefined;
@@ -252,7 +376,7 @@ function rowsAt(texts: readonly string[], at: number): { split: string; names: r
     const isEnd = next === '' || (mark !== '' && next.trimStart().startsWith(mark.trim()));
     const isNext = areRowNames(compileSplit(split).all(next)) && compileSplit(split).all(next).length > 1;
     if (!isEnd && !isNext) return undefined;
-    return { split: mark === '' ? split : `${mark.trim()}${split}`, names };
+    return { split: mark === '' ? split : `${mark.trim()}${split}`, names, isAbove: isNext };
   }
   return undefined;
 }

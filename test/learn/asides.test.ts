@@ -120,6 +120,15 @@ describe('statistics below rows', () => {
     expect(record.tables.map(({ rows }) => rows.length)).toEqual([3]);
   });
 
+  test('have the units in the line below the names', async () => {
+    const text = ',Label,Load,Strain\n,,(N),(%)\n1,P-1,1523.4,3.4\n2,P-2,1498.7,3.2\nMean,,1511.1,3.3\n';
+    const record = await read(text);
+    expect([columns(record, 0).slice(2), columns(record, 1).slice(2)]).toEqual([
+      ['Load [N]', 'Strain [%]'],
+      ['Load [N]', 'Strain [%]'],
+    ]);
+  });
+
   test('standards and people are no statistics', async () => {
     const text = 'Sample,Area,RT (min)\nS1,1066.0,3.045\nStd 1,1092.6,3.011\nMax Muster,1075.8,3.055\nStandard,1,2\n';
     expect((await read(text)).tables.map(({ count }) => count)).toEqual([4]);

@@ -368,3 +368,44 @@ test.each([
   expect(Object.keys(mapping.tables ?? {})).toHaveLength(Math.min(count, 30));
   expect(doubts).toEqual(expected.map((pattern) => expect.stringMatching(pattern)));
 });
+
+test('comment marks can repeat and can follow several titles', async () => {
+  const record = await read(
+    '#SAMPLE:PLA\n#SAMPLE MASS /mg:8.4\n##Temp./°C;Time/min;DSC/(mW/mg)\n30;44;0.1\n31;45;0.2\n',
+  );
+  expect(meta(record)).toEqual({ SAMPLE: 'PLA', 'SAMPLE MASS': 8.4 });
+  expect(columns(record)).toEqual(['Temp. [°C]', 'Time [min]', 'DSC [mW/mg]']);
+  const titled = await read(
+    'Format = ASCII\nCreated by SPIP\n# x-pixels = 3\n# y-pixels = 3\n# gain = 5\n1 2 3\n4 5 6\n7 8 9\n',
+  );
+  expect(meta(titled)).toMatchObject({ 'x-pixels': 3, 'y-pixels': 3, gain: 5 });
+  expect(titled.tables.map(({ count }) => count)).toEqual([3]);
+});
+
+test('empty cells at the start of a line are no comment mark', async () => {
+  const text = ';;Scan 1;Scan 2\n;;line 1;line 2\nMain;0;0.1;0.2\nMain;1;0.3;0.4\nMain;2;0.5;0.6\n';
+  expect(await measured(text)).not.toHaveProperty('comment');
+});
+
+test('a line between units and rows is no part of the names', async () => {
+  const text =
+    '"Time","AirT_Avg","RH","Rain_Tot"\n"TS","Deg C","%","mm"\n"","Avg","Smp","Tot"\n' +
+    '"2022-08-03 10:10:00",18.4,71,0\n"2022-08-03 10:20:00",18.6,70,0.2\n"2022-08-03 10:30:00",18.7,69,0\n';
+  expect(columns(await read(text))).toEqual(['Time', 'AirT_Avg [Deg C]', 'RH [%]', 'Rain_Tot [mm]']);
+});
+
+test('a label to the left of all columns is no name', async () => {
+  const text =
+    'Test:,Sweep 3\n\nInterval data:,Point,Frequency,Torque\n,,,\n,,[rad/s],[µN·m]\n,1,100,45\n,2,63,44\n,3,39,43\n';
+  const record = await read(text);
+  expect(columns(record).slice(1)).toEqual(['Point', 'Frequency [rad/s]', 'Torque [µN·m]']);
+  expect(meta(record)).toEqual({ Test: 'Sweep 3' });
+});
+
+test('facts above rows of two columns are no names', async () => {
+  const text =
+    'Mode;ANALYZER;\nStart;10;Hz\nStop;40;Hz\ny-Unit;dBm;\nTrace 1;;\nValues;4;\n10;-81.2;\n20;-80.9;\n30;-10.2;\n40;-80.1;\n';
+  const record = await read(text);
+  expect(meta(record)).toMatchObject({ Start: 10, 'y-Unit': 'dBm', Values: 4 });
+  expect(columns(record).slice(0, 2)).toEqual(['column 1', 'column 2']);
+});

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { measured, meta, read } from '../support/reading.js';
+import { columns, measured, meta, read } from '../support/reading.js';
 
 const TABLE = '\n\nx,y,z\n1,2,3\n4,5,6\n7,8,9\n';
 
@@ -50,6 +50,26 @@ describe('facts whose value is not to the right of their name', () => {
       'Operator,Gain,Mode\nAda,4,fast\n\nLamp,Slit (mm),Scans\nD2,0.5,12',
       { Operator: 'Ada', Gain: 4, Mode: 'fast', Lamp: 'D2', Slit: 0.5, Scans: 12 },
     ],
+    [
+      'on the line above without a mark, also below a heading',
+      'DATE\n2024-03-05\nUSER NAME\nAda\nI [mA]\n1.00\nB [T]\n0.55\nRESULTS\nD_T\n0.1\nGain\n4',
+      { DATE: '2024-03-05', 'USER NAME': 'Ada', I: 1, B: 0.55, D_T: 0.1, Gain: 4 },
+    ],
+    [
+      'on the line above and indented, among sections',
+      'Curve:\n  DSC-01\nResults:\nPeak: 112 mW\nOnset: 98 mW\nSample:\n  PE film, 10 mg',
+      { Curve: 'DSC-01', Sample: 'PE film, 10 mg', Peak: 112, Onset: 98 },
+    ],
+    [
+      'after a group and before its name',
+      'TITLE,Ni film\nINFO,Quartz,HOLDER\nINFO,,COMMENT\nINFO,3.2,SAMPLE_MASS\nTYPE,Note,1\nTYPE,Time,2',
+      { TITLE: 'Ni film', HOLDER: 'Quartz', COMMENT: null, SAMPLE_MASS: 3.2 },
+    ],
+    [
+      'after a group and its name',
+      'Head,H-12\nSysConst,AvgTime,4\nSysConst,Oxygen,21\nLeaf,Area,6',
+      { Head: 'H-12', AvgTime: 4, Oxygen: 21, Area: 6 },
+    ],
     ['in a row that says who measured', 'Operator,Gain,Mode\nAda,4,fast', { Operator: 'Ada', Gain: 4, Mode: 'fast' }],
   ])('%s', async (_, text, facts) => {
     const record = await read(text + TABLE);
@@ -66,6 +86,37 @@ describe('facts whose value is not to the right of their name', () => {
     const record = await read(text);
     expect([...record.meta.keys()]).toEqual([]);
     expect(record.tables.length).toBeGreaterThan(0);
+  });
+
+  test('names with an operator above other names are facts, whatever the first of them is', async () => {
+    const text =
+      'Sample Name    Lot    Date         Operator\nAlumina A16    0231   2022-05-04   MB\n' +
+      'Temp    Time   Mass     Density\ndegC    h      g        g/cm3\n1450    2      12.301   3.81\n1500    2      12.298   3.88\n';
+    const record = await read(text);
+    expect(meta(record)).toEqual({ 'Sample Name': 'Alumina A16', Lot: '0231', Date: '2022-05-04', Operator: 'MB' });
+    expect(columns(record)).toEqual(['Temp [degC]', 'Time [h]', 'Mass [g]', 'Density [g/cm3]']);
+  });
+
+  test('the type of each value is no value', async () => {
+    const lines = [
+      'TAG\tEISPOT',
+      'TITLE\tLABEL\tScan',
+      'NOTES\tLABEL\tdry',
+      'PSTAT\tPSTAT\tIFC-21',
+      'VDC\tPOTEN\t0.5\tF',
+    ];
+    const text = [...lines, 'FREQ\tQUANT\t1E5\tFreq', 'AREA\tQUANT\t0.196\tArea'].join('\n');
+    expect(meta(await read(text + TABLE.replaceAll(',', '\t')))).toMatchObject({
+      ...{ TAG: 'EISPOT', TITLE: 'Scan', NOTES: 'dry', PSTAT: 'IFC-21', VDC: 0.5, FREQ: 1e5, AREA: 0.196 },
+    });
+  });
+
+  test('results of groups below facts are a table', async () => {
+    const record = await read(
+      'Run,17\nUser,Ada\nGroup,Analyte,Conc\nS1,Glucose,4.1\nS1,Lactate,2.2\nS2,Glucose,4.4\nS2,Lactate,2.1\n',
+    );
+    expect(meta(record)).toEqual({ Run: 17, User: 'Ada' });
+    expect(record.tables.map(({ count }) => count)).toEqual([4]);
   });
 
   test('name and value in every other cell are no row of names', async () => {
@@ -87,6 +138,11 @@ describe('several pairs in a line, with single blanks between them', () => {
     expect([...(await read(two)).meta.keys()]).not.toContain('Detector');
     const { doubts } = await measured(two);
     expect(doubts.join()).toContain('"Detector" is left out');
+  });
+
+  test('end with the quotes of their values', async () => {
+    const text = `'Id: "Zeolite 4A" Comment: "as made, dry" Anode: "Cu" Step: "0.5"\n${TABLE}`;
+    expect(meta(await read(text))).toEqual({ Id: 'Zeolite 4A', Comment: 'as made, dry', Anode: 'Cu', Step: 0.5 });
   });
 
   test('a name with a sign of its own within a value is part of it', async () => {

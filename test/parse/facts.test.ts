@@ -496,3 +496,10 @@ test('a time or a date is no name of a fact', async () => {
   const record = await read(text, { delimiter: ',', meta: [{ separator: 'cell' }, { separator: ': ' }] });
   expect(meta(record)).toEqual({ 'Date/Time': '7/8/2008', Mode: 'scan' });
 });
+
+test('the letter behind a latitude or longitude is no unit', async () => {
+  const record = await read('Lat: 40.05 N\nLongitude: 105.58 W\nLoad: 12 N\n', { meta: { separator: ':' } });
+  expect(record.meta.get('Lat')).toEqual({ value: '40.05 N', text: '40.05 N' });
+  expect(record.meta.get('Longitude')).toEqual({ value: '105.58 W', text: '105.58 W' });
+  expect(record.meta.get('Load')).toMatchObject({ value: 12, unit: 'N' });
+});

@@ -87,6 +87,8 @@ describe('a number with a unit', () => {
     ['85.2 [%]', 85.2, '%'],
     ['7.886 g/cc', 7.886, 'g/cc'],
     ['6.58e-05 1/Torr', 6.58e-5, '1/Torr'],
+    ['0.251V', 0.251, 'V'],
+    ['-1.2e-5A', -1.2e-5, 'A'],
   ])('%s', (text, number, unit) => {
     expect(value(text)).toEqual({ value: number, text, unit });
   });
@@ -94,6 +96,7 @@ describe('a number with a unit', () => {
   test.each([
     '1A',
     '3C',
+    '5517.525N',
     '5 apples',
     '12.4 mg extra',
     '8 Default',
@@ -179,8 +182,10 @@ describe('units', () => {
         '1e6 cells/mL',
         'V vs Ag/AgCl',
         'Deg C',
+        'Degrees C',
         'g/100 mL',
       ])
+      .concat('meters/second Volts nSv/h dS/m #/cm3 Jg^-1 cm2/Vs ohm/sq MSa/s Seconds'.split(' '))
       .concat(['MG/DL', 'MMOL/L', '10*9/L', 'x10⁹/L', '10e3/µL', 'mg/L as CaCO3', 'mOsm/kg', 'µIU/mL', 'MΩ cm']),
   )('%s is one', (unit) => {
     expect(isUnit(unit)).toBe(true);
@@ -218,6 +223,9 @@ describe('units', () => {
     ['Temp °C', 'Temp', '°C'],
     ['RH %', 'RH', '%'],
     ['Length µm', 'Length', 'µm'],
+    ['Mass /mg', 'Mass', 'mg'],
+    ['Temp, °C (S/N: 203, SEN: 4)', 'Temp (S/N: 203, SEN: 4)', '°C'],
+    ['DSC/(mW/mg)', 'DSC', 'mW/mg'],
   ])('%s has a unit in brackets, after a comma, or at its end if it is no word', (written, name, unit) => {
     expect(unitInName(written)).toEqual({ name, unit });
   });
@@ -244,6 +252,7 @@ describe('units', () => {
     ['Re(Z)/Ohm', 'Re(Z)', 'Ohm'],
     ['rate/mV/s', 'rate', 'mV/s'],
     ['T/°C', 'T', '°C'],
+    ['DSC/(mW/mg)', 'DSC', 'mW/mg'],
     ['Flow rate mL/min', 'Flow rate', 'mL/min'],
   ])('%s has a unit after the slash', (written, name, unit) => {
     expect(unitAfterSlash(written, false)).toEqual({ name, unit });

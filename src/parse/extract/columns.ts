@@ -184,7 +184,7 @@ export function readHeader({ header, units }: Head): FileColumn[] {
 
 /** What the row of units is called, in its first cell, and what it calls a column of numbers without a unit. */
 const UNITS_LABEL =
-  /^(?:n[or]\.?|units?|einheit(?:en)?|unit[ée]s?|unidad(?:es)?|unit[àa]|eenhe(?:id|den)|единицы|単位|单位)\s*:?$/i;
+  /^(?:n[or]\.?|rn|ts|units?|einheit(?:en)?|unit[ée]s?|unidad(?:es)?|unit[àa]|eenhe(?:id|den)|единицы|単位|单位)\s*:?$/i;
 
 /**
  * Names that span several header rows. Repetitions come from merged cells. A name that repeats in the last row needs the

@@ -110,10 +110,18 @@ export function namedGroups(match: RegExpExecArray | null | undefined): Map<stri
 export const isComment = ({ text }: Line, { options: { comment } }: Context): boolean =>
   comment !== undefined && text.trimStart().startsWith(comment);
 
+/** Without the prefix, which may repeat: `## T/K`. A line that starts with many of them is drawn. */
+export function withoutMark(text: string, mark: string): string {
+  const start = text.trimStart();
+  let end = 0;
+  while (mark !== '' && start.startsWith(mark, end)) end += mark.length;
+  return start.slice(end > 3 * mark.length ? mark.length : end);
+}
+
 /** `meta` and `header` read comment lines without the comment prefix. */
 export function stripComment(line: Line, context: Context, format = context.lineFormat): Line {
   if (!isComment(line, context)) return line;
-  const text = line.text.trimStart().slice(context.options.comment?.length);
+  const text = withoutMark(line.text, context.options.comment ?? '');
   return splitLine({ ...line, text }, format);
 }
 

@@ -51,8 +51,9 @@ export function readFacts(named: readonly NamedFact[], context: Context, tree: T
   return facts;
 }
 
-/** A number whose unit only the name makes certain, or with a remark behind it: `140000 (USB2E7196)`. */
+/** A number whose unit only the name makes certain, or with a remark: `140000 (USB2E7196)`. `40.05 N` can be no force. */
 function readFact(name: string, read: Value, { values: { numbers } }: Context): Value {
+  if (/^[NSW]$/.test(read.unit ?? '') && /^l(?:at|on)/i.test(name)) return { value: read.text, text: read.text };
   if (typeof read.value !== 'string' || startsWithLetter(read.text)) return read;
   const glued = gluedUnit(name, read.text);
   const value = numbers.read(glued?.digits ?? WITH_REMARK.exec(read.text)?.[1] ?? '');
@@ -176,7 +177,6 @@ export function openFinder(options: Finder, context: Context): FactFinder {
   return finder;
 }
 
-/** Most lines of a file are rows, so no list is made for them. */
 const NOTHING: readonly string[] = [];
 /** Returns the texts that were read from the line. */
 export function offerLine(finder: FactFinder, original: Line, isClaimed: boolean): readonly string[] {
@@ -209,9 +209,11 @@ export function offerLine(finder: FactFinder, original: Line, isClaimed: boolean
 const isOfTwoLines = ({ separator }: Finder): boolean => separator === 'nextLine' || separator === 'nextRow';
 
 /** Names in one line, values in the next. */
-function offerOfTwo(finder: FactFinder, line: Line, isOther: boolean): readonly string[] {
+function offerOfTwo(finder: FactFinder, line: Line, isVoid: boolean): readonly string[] {
   const { options, pairs, names, context, region } = finder;
   const hasMarks = options.line !== undefined || options.every !== undefined;
+  // A pair is no value of the name above.
+  const isOther = isVoid || (names !== undefined && options.every !== undefined && PAIR.test(line.text));
   const isNames = !isOther && (hasMarks ? finder.isOnly(line) : names === undefined);
   if (hasMarks) {
     // Several lines below a name are not its value, and a blank line ends it.
@@ -222,8 +224,8 @@ function offerOfTwo(finder: FactFinder, line: Line, isOther: boolean): readonly 
   if (isOther || (!isNames && names === undefined)) return NOTHING;
   const own = stripComment(line, context, region.lineFormat);
   finder.names = isNames ? own : undefined;
-  if (isNames) finder.isLineFound = true;
-  else if (names) {
+  finder.isLineFound ||= isNames;
+  if (names && !isNames) {
     const known = pairs.length;
     addPairs(finder, options.separator === 'nextRow' ? pairsInRows(names, own) : [pairInLines(names, own)]);
     if (options.line !== undefined) finder.state = 'ended';
@@ -232,10 +234,11 @@ function offerOfTwo(finder: FactFinder, line: Line, isOther: boolean): readonly 
   return [line.text];
 }
 
+const PAIR = /^\s*\p{L}[^:=]*[:=]\s+\S/u;
 /** Names can be marked: `$LIVE_TIME:`, `[Operator]`, `<Operator>`. */
 const pairInLines = (names: Line, line: Line): Pair => ({
   name: cleanName(names.cells.join(' ')).replace(/^(?:[$#@]+(?=\p{L})|\[(.*)\]$|<(.*)>$)/u, '$1$2'),
-  text: line.cells.join(' ').trim(),
+  text: line.cells.filter((cell) => cell !== '').length > 1 ? line.text.trim() : line.cells.join(' ').trim(),
   line,
 });
 
@@ -364,7 +367,6 @@ function alternatingCells(line: Line): Pair[] {
       continue;
     }
     const last = pairs.at(-1);
-    // A name in the last cell would have no value.
     const unit = open === undefined && n === end && isNumeric(last?.text) ? bareUnit(cell) : undefined;
     if (last && unit !== undefined && isUnit(unit)) pairs[pairs.length - 1] = { ...last, unit };
     else if (open === undefined) open = cell;
@@ -440,12 +442,10 @@ function valuesOf(name: string, cells: readonly string[], line: Line): Pair[] {
 }
 
 const SIGN = /^[-+]$/;
-/** A name before its value. */
 const LABEL = /^\p{L}[^:=]*[:=]$/u;
 /** Also dates and times, and values with a mark: `142 *`, `7.1 H`. */
 const AS_NUMBER = /^[-+<>]?\s*[.,]?\d[\d\s.,:/-]*(?:e[-+]?\d+|%|[ap]m|\*|[hl]{1,2})?$/i;
 const LIMITS = /^\d[\d.,]* ?[-–] ?\d[\d.,]*$/;
-/** Whatever the decimal mark is. */
 const isNumeric = (text: string | undefined): boolean => /^[-+]?\d[\d.,' ]*(?:[eE][-+]?\d+)?$/.test(text ?? '');
 
 function splitPair(text: string, split: Split, finder: Finder, line: Line): Pair[] {

@@ -6,10 +6,10 @@
 /** Symbols with the prefixes that they take. */
 const PREFIXED: Readonly<Record<string, string>> = {
   ...{ m: 'fpnumcdk', g: 'fpnumk', s: 'fpnum', L: 'fpnumcd', l: 'fpnumcd', A: 'fpnumk', V: 'numkM' },
-  ...{ W: 'pnumkMG', J: 'numkM', C: 'pnum', F: 'fpnum', H: 'num', T: 'num', S: 'num', N: 'numk', K: 'm' },
+  ...{ W: 'pnumkMG', J: 'numkM', C: 'pnum', F: 'afpnum', H: 'num', T: 'num', S: 'numd', N: 'numk', K: 'm' },
   ...{ Hz: 'umkMGT', Pa: 'umhkMG', bar: 'um', eV: 'mkM', mol: 'fpnumk', M: 'fpnum', Da: 'kM', rad: 'mu' },
-  ...{ Ω: 'mkMG', ohm: 'mkMG', Ohm: 'mkMG', Ah: 'umk', Wh: 'mkM', Nm: 'num', VA: 'mk', lx: 'k' },
-  ...{ Torr: 'm', torr: 'm', cd: 'm', Bq: 'kMG', Gy: 'mu', Sv: 'mu', cal: 'k', bp: 'kM', AU: 'm' },
+  ...{ Ω: 'numkMGT', ohm: 'umkMG', Ohm: 'umkMG', Ah: 'umk', Wh: 'mkM', Nm: 'num', VA: 'mk', lx: 'k' },
+  ...{ Torr: 'm', torr: 'm', cd: 'm', Bq: 'kMG', Gy: 'mu', Sv: 'mun', Ci: 'pnum', cal: 'k', bp: 'kM', AU: 'm' },
   ...{
     OD: 'm',
     U: 'mk',
@@ -23,7 +23,8 @@ const PREFIXED: Readonly<Record<string, string>> = {
     St: 'c',
     G: 'mk',
     Oe: 'k',
-    Å: '',
+    Å: 'k',
+    Sa: 'kMG',
     poise: '',
     Gal: 'um',
     Bar: 'm',
@@ -35,7 +36,7 @@ const PLAIN = `
   % | ‰ | ppm | ppb | ppt | ppmv | wt% | vol% | mol% | v/v | w/v | w/w
   vol.% | Vol% | vol-% | Vol-% | vol.-% | Vol.-% | wt-% | wt.% | wt.-% | mol-% | %vol | % vol | ppmV | ppmw | % w/w | % v/v | % w/v | m/z | lux | oC | Deg C | DegC | mm Hg | Pa s | x g | VDC | Vpp | Vrms | Sec
   %RH | %rh | %rH | RH% | RH(%) | % RH | % rh | %T | %R | %d.b. | dB | dBm | dBc
-  °C | °F | ° | degC | deg C | deg. C | degF | deg F | deg | degrees | arcmin | arcsec | mrad
+  °C | °F | ° | degC | deg C | deg. C | degF | deg F | deg | Deg | degrees | arcmin | arcsec | mrad
   sec | secs | second | seconds | msec | usec | min | mins | minute | minutes
   h | hr | hrs | hour | hours | d | day | days
   nanometers | Angstrom | angstrom | Angstroms | micron | microns | inch | in | ft
@@ -43,17 +44,24 @@ const PLAIN = `
   cc | ccm | sccm | slm | slpm | lpm | gal | cps | cpm | rpm | RPM | Hz | fps
   counts | count | Counts | COUNTS | cts | kcps | CCD cts | a.u. | arb. u. | arb.u. | arb. units | AU | abs | Abs | RFU | RLU | RIU
   cells | cell | cp | copies | particles | CFU | cfu | PFU | pfu | FNU | NTU | pH | mEq | meq
-  Volt | Volts | volt | volts | mVolt | Amp | Amps | amp | amps | Watt | Watts | Ohms | ohms
-  Kelvin | Celsius | Pas | mPas | lxh | PSU | psu | kDa | kb | nt | SCFM | Nl | rev | px | pixel
-  d.nm | d.µm | d.um | Percent | percent | db | dbar | emu | mg KOH/g | °Brix | °Bx | Brix | dpm | DPM | CPM | ×g | xg
-  amu | Kcps | Mcps | mdeg | vol % | %w/w | %v/v | %w/v | % sat | %sat | %B | % B | FAU | CPS | MicroAmps | pH units | ° C | mPa s | MΩ cm`;
+  mVolt | Amp | Amps | amp | amps | Pas | mPas | lxh | Lux | PSU | psu | kDa | kb | nt | SCFM | Nl | rev | px | pixel
+  °Brix | °Bx | Brix | dpm | DPM | ×g | xg
+  amu | Kcps | Mcps | mdeg | vol % | %w/w | %v/v | %w/v | % sat | %sat | %B | % B | FAU | MicroAmps | pH units | ° C | mPa s | MΩ cm
+  d.nm | d.µm | d.um | db | dbar | emu | mg KOH/g | SCCM | SLM | CPM | CPS | mR | uR | Vs | V-s | Am2 | sq | div
+  Ohm-cm | ohm-cm | Ohm-m | ohm-m | dBV | dBuV | dBi | dBA | dB(A) | mph | km/h | knots | kts | gf | FTU | S.U. | pts | gpm | GPM | gph | cfm | CFM | cfs | lps | Vickers`;
+
+/** Also with a capital letter, or all in capital letters. */
+const WORDS = `
+  percent | seconds | minutes | hours | days | degree | degrees | deg C | deg F | degrees C | degrees F | degree C
+  degrees Celsius | meter | meters | metre | metres | centimeters | millimeters | micrometers | kilometers
+  millivolts | microvolts | milliamps | ampere | amperes | newton | newtons | pascal | pascals | kilopascals
+  millibar | millibars | hertz | joule | joules | gram | grams | kilograms | milligrams | liter | liters | litres
+  celsius | kelvin | volt | volts | watt | watts | ohms | torr | mtorr | mbar`;
 
 const SUPERSCRIPTS = '⁰¹²³⁴⁵⁶⁷⁸⁹⁻';
-const plain = new Set(
-  PLAIN.trim()
-    .split(/ \| |\n */)
-    .map(normalise),
-);
+const listed = (text: string): string[] => text.trim().split(/ \| |\n */);
+const words = listed(WORDS).flatMap((word) => [word, word.charAt(0).toUpperCase() + word.slice(1), word.toUpperCase()]);
+const plain = new Set([...listed(PLAIN), ...words].map(normalise));
 const prefixed = new Set(
   Object.entries(PREFIXED).flatMap(([symbol, prefixes]) =>
     ['', ...prefixes].map((prefix) => normalise(prefix + symbol)),
@@ -78,10 +86,12 @@ const isSymbol = (symbol: string): boolean => plain.has(symbol) || prefixed.has(
 
 const isFactor = (factor: string): boolean => isSymbol(factor) || isPower(factor);
 
-/** `cm2`, `cm^2`, `s-1`: a symbol with an exponent. `A1` and `V1` are names. */
+/** `cm2`, `cm^2`, `s-1`: a symbol with an exponent. `A1` and `V1` are names. Also two symbols: `Jg^-1`. */
 function isPower(factor: string): boolean {
   const [, symbol] = /^(\D+?)(?:\^?-\d|\^?[2-9])$/.exec(factor) ?? [];
-  return symbol !== undefined && isSymbol(symbol);
+  if (symbol === undefined || isSymbol(symbol)) return symbol !== undefined;
+  const isPair = (at: number) => isSymbol(symbol.slice(0, at)) && isSymbol(symbol.slice(at));
+  return factor.includes('^') && symbol.length < 6 && [1, 2, 3].some(isPair);
 }
 
 /**
@@ -110,8 +120,9 @@ export function isUnit(written: string): boolean {
   return factors.length > 1 && factors.length < 5 && factors.every((each, n) => isFactor(each) || isCount(each, n));
 }
 
-/** `1/s`, `10^6/mL`, `x10^6 cells/mL`. */
-const isCount = (factor: string, n: number): boolean => n === 0 && /^(?:1|1000|10?[eE]\d|x?10\^\d{1,2})$/.test(factor);
+/** `1/s`, `#/cm3`, `10^6/mL`, `x10^6 cells/mL`. */
+const isCount = (factor: string, n: number): boolean =>
+  n === 0 && /^(?:1|#|1000|10?[eE]\d|x?10\^\d{1,2})$/.test(factor);
 
 /** A unit without the brackets around it; undefined if it is empty. */
 export function bareUnit(written: string | undefined): string | undefined {
@@ -130,8 +141,8 @@ const BRACKETS = new Map([
 ]);
 
 /**
- * Splits a known unit from the end of a name: `Weight (mg)`, `U[V]`, `Temp, °C`, `Flow mL/min`, `RH %`. Other units after
- * a blank can be part of the name.
+ * Splits a known unit from the end of a name: `Weight (mg)`, `U[V]`, `Temp, °C`, `Mass /mg`, `Flow mL/min`, `RH %`. Other
+ * units after a blank can be part of the name.
  */
 export function unitInName(name: string): { name: string; unit: string } | undefined {
   const close = name.at(-1) ?? '';
@@ -143,8 +154,15 @@ export function unitInName(name: string): { name: string; unit: string } | undef
     if (name[at] === open) depth--;
     if (depth > 0) continue;
     const unit = name.slice(at + 1, -1).trim();
-    const rest = name.slice(0, at).trim();
-    return rest !== '' && isUnit(unit) && !isLabel(unit, rest) && !hasOwnUnit(rest) ? { name: rest, unit } : undefined;
+    const rest = name
+      .slice(0, at)
+      .replace(/(?<=\S)\/$/, '')
+      .trim();
+    if (rest === '') return undefined;
+    // A remark behind the unit: `Temp, °C (S/N: 203, SEN: 4)`.
+    const before = /[:,]/.test(unit) ? unitAfterComma(rest) : undefined;
+    if (before) return { name: `${before.name} ${name.slice(at)}`, unit: before.unit };
+    return isUnit(unit) && !isLabel(unit, rest) && !hasOwnUnit(rest) ? { name: rest, unit } : undefined;
   }
   return undefined;
 }
@@ -171,11 +189,11 @@ function unitAfterComma(name: string): { name: string; unit: string } | undefine
 }
 
 /**
- * `Flow rate mL/min`, `Temp °C`, `RH %`: units that are no words. A letter before the slash is perhaps a symbol with its
- * unit (`Temperature T/K`) or an element.
+ * `Flow rate mL/min`, `Mass /mg`, `Temp °C`, `RH %`: units that are no words. A letter before the slash is perhaps a symbol
+ * with its unit (`Temperature T/K`) or an element.
  */
 function unitAtEnd(name: string): { name: string; unit: string } | undefined {
-  const [, rest, unit] = /^(.*\S)\s+([^\s/]{2,}\/\S+|[°%‰]\S*|[µμ]\S+)$/.exec(name) ?? [];
+  const [, rest, unit] = /^(.*\S)\s+\/?((?<=\/)\S+|[^\s/]{2,}\/\S+|[°%‰]\S*|[µμ]\S+)$/.exec(name) ?? [];
   return rest !== undefined && unit !== undefined && isUnit(unit) ? { name: rest, unit } : undefined;
 }
 
@@ -184,7 +202,7 @@ export function unitAfterSlash(name: string, anyUnit: boolean): { name: string; 
   const atEnd = unitAtEnd(name);
   if (atEnd) return atEnd;
   for (let at = name.indexOf('/'); at > 0; at = name.indexOf('/', at + 1)) {
-    const unit = name.slice(at + 1).trim();
+    const unit = bareUnit(name.slice(at + 1)) ?? '';
     // The name `mg/dL` is a unit, `T/K` a symbol and its unit.
     if (isUnit(unit))
       return /^\p{L}{2,}$/u.test(name.slice(0, at)) && isUnit(name)

@@ -49,14 +49,19 @@ export function createValueReader(
   return reader;
 }
 
-/** `12.4 mg`: a number and a known unit. `1A` and `3C` are wells, so a single letter needs a space before it. */
+/**
+ * `12.4 mg`: a number and a known unit. `1A` and `3C` are wells, so a single letter needs a space before it, or a number
+ * that cannot be part of a name: `0.251V`, `-1.2e-5A`. `5517.525N` is a latitude.
+ */
 export function readQuantity(text: string, numbers: NumberReader): Value | undefined {
   if (text.length > MAX_QUANTITY_LENGTH) return undefined;
   const match = QUANTITY.exec(text);
   if (!match) return undefined;
   const [, sign = '', digits = '', gap = '', unit = ''] = match;
   // A single letter in brackets is a remark: `12.5 (a)`.
-  if (unit === '' || (gap === '' && /^[A-Za-z]$/.test(unit)) || /^\([A-Za-z]\)$/.test(unit)) return undefined;
+  const isSure = /^[AVCKJ]$/.test(unit) && /\d[.,]\d{3,}$|\de[-+]?\d+$/i.test(digits);
+  const isLetter = gap === '' && /^[A-Za-z]$/.test(unit) && !isSure;
+  if (unit === '' || isLetter || /^\([A-Za-z]\)$/.test(unit)) return undefined;
   const value = numbers.read(sign + digits);
   const bare = bareUnit(unit) ?? '';
   return value === undefined || !isUnit(bare) ? undefined : { value, text, unit: bare };
