@@ -1,3 +1,4 @@
+import { alignCells } from '../parse/extract/aligned.js';
 import { repeatedIn, withGroups } from '../parse/extract/columns.js';
 import { isBlank, isRule, type Line } from '../parse/lines.js';
 import { bareUnit, isUnit, unitAfterSlash, unitInName } from '../parse/values/unit.js';
@@ -408,6 +409,7 @@ function findShiftedRow(lines: readonly Line[], body: Body, columns: number): Lo
   for (let index = body.from + at; index < body.to; index++) {
     const line = lines[index];
     if (!line || !isShort(line) || isBlank(line)) continue;
+    if (alignCells(line, whole.slice(0, MAX_ALIGNED))?.length === columns) continue;
     const last = line.cells.length - 1;
     const value = toNumber(line.cells[last]);
     if (!isInRange(value, rangeOf(last)) && isInRange(value, rangeOf(last + 1)))
@@ -416,6 +418,7 @@ function findShiftedRow(lines: readonly Line[], body: Body, columns: number): Lo
   return undefined;
 }
 
+const MAX_ALIGNED = 20;
 /** More rows would not change the range much. */
 const MAX_WHOLE_ROWS = 1000;
 

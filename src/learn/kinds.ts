@@ -11,7 +11,7 @@ export type CellKind = 'any' | 'number' | 'date' | 'text';
 
 /** What instruments write instead of a number. */
 const NO_VALUE =
-  /^(?:nan|#?n\/a|na|nd|n\/d|[nk]\. ?[a-z]\.|[<>] ?[a-z]{2,4}|lo|hi|null|none|[+-]?inf|1\.#qnan|-1\.#ind|-+|\?{5}|ovrflw|over(?:flow)?|missed|out of range|undetermined|error)$/i;
+  /^(?:nan|#?n\/a|na|nd|n\/d|[nk]\. ?[a-z]\.|[<>] ?[a-z]{2,4}|lo|hi|null|none|[+-]?inf|1\.#qnan|-1\.#ind|-+|#{3,}|\?{5}|ovrflw|over(?:flow)?|missed|out of range|undetermined|error)$/i;
 
 const numbers = createNumberReader({ decimal: undefined, thousands: undefined });
 

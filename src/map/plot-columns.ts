@@ -60,6 +60,14 @@ export function readColumn(table: Table, index: number): PlotColumn {
   };
 }
 
+const REMARK_NAME = /^(?:status|state|flags?|notes?|comments?|remarks?|messages?|errors?|quality)$/i;
+
+/** Not the name of a sample. Columns of events have mostly empty cells. */
+export function isRemark({ name, textAt }: PlotColumn, rows: number): boolean {
+  const empty = Array.from({ length: rows }, (_, row) => textAt(row)).filter((text) => text === '');
+  return REMARK_NAME.test(name) || empty.length * 2 >= rows;
+}
+
 const DATE = /^[+-]?\d{4,6}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d+)?)?(Z|[+-]\d\d:\d\d)?)?$/;
 const CLOCK = /^(\d\d):(\d\d)(?::(\d\d(?:\.\d+)?))?$/;
 
@@ -116,7 +124,7 @@ function clockMs(text: string): number {
 }
 
 const ID_NAME =
-  /^(?:#|n|nr|no|num|index|idx|row|line|record|entry|dataset|point|pt|zeile|nummer|column|col|status|code|\w*code|cycle|step|sweep|scan|run|segment|section|curve|trace|loop|replicate)\.?$|(?:^|[\s_.-])(?:id|idx|index|no|nr|num|number|nummer|name|#)\.?$/i;
+  /^(?:#|n|nr|no|num|index|idx|row|line|record|entry|dataset|point|pt|zeile|nummer|column|col|status|code|\w*code|cycle|step|sweep|scan|run|segment|section|curve|trace|loop|replicate)\.?$|(?:^|[\s_.-])(?:id|idx|index|no|nr|num|number|nummer|name)\.?$|#$/i;
 
 /** What files write if there is no unit. */
 const knownUnit = (unit: string | undefined): string | undefined =>

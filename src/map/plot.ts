@@ -5,6 +5,7 @@ import {
   directionOf,
   isConstant,
   isPureAxis,
+  isRemark,
   joinDayAndClock,
   type PlotColumn,
   rangeOf,
@@ -116,12 +117,10 @@ function withUnitColumn(columns: readonly PlotColumn[], rows: number): readonly 
   return bare.length === 1 ? columns.map((column) => (isBare(column) ? { ...column, unit } : column)) : columns;
 }
 
-/** The column that names the samples: by its heading, or because its names differ most. Events have mostly empty cells. */
+/** The column that names the samples: by its heading, or because its names differ most. */
 function labelsAmong(names: readonly PlotColumn[], rows: number): PlotColumn | undefined {
   const sizes = names.map((column) => ({ column, size: distinctTexts(column, rows).size }));
-  const isFilled = ({ textAt }: PlotColumn) =>
-    Array.from({ length: rows }, (_, row) => textAt(row)).filter((text) => text === '').length * 2 < rows;
-  const many = sizes.filter(({ column, size }) => size > rows / 4 && isFilled(column));
+  const many = sizes.filter(({ column, size }) => size > rows / 4 && !isRemark(column, rows));
   const most = Math.max(...many.map(({ size }) => size));
   const named = many.find(({ column, size }) => size === rows && SAMPLE_NAME.test(column.name));
   return (named ?? many.find(({ size }) => size === most))?.column;

@@ -116,6 +116,19 @@ describe('the kind of plot', () => {
     expect(seriesOf(plot)[0]?.x[1]).toBe(Date.UTC(2026, 9, 25, 3));
   });
 
+  test('a status names no samples, and `Peak#` is no reading', () => {
+    const rows = upTo(4, (i) => [`2026-01-02T10:0${i}:00`, i % 3, i === 2 ? 'CAL' : 'OK']);
+    expect(plotOf(['When', 'T (°C)', 'Status'], rows)).toMatchObject({ kind: 'line', x: { name: 'When' } });
+    expect(
+      namesOf(
+        plotOf(
+          ['Peak#', 'RT', 'Area'],
+          upTo(2, (i) => [i + 1, 3.2 + i, 500 - i]),
+        ),
+      ),
+    ).not.toContain('Peak#');
+  });
+
   test('an axis that turns back gives points, unless the mapping asks for a line', () => {
     const sweep: [number, number][] = [
       [0, 1],

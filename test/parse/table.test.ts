@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { columns, read, rows } from '../support/reading.js';
+import { columns, read, refusal, rows } from '../support/reading.js';
 
 describe('the place of a table', () => {
   test('is the top of the file, with the header in the first line, by default', async () => {
@@ -242,6 +242,33 @@ describe('`columns`', () => {
       { value: '1', text: '1' },
       { value: 2, text: '2' },
     ]);
+  });
+});
+
+describe('rows between blanks', () => {
+  const NAMES = 'Name      Alpha     Beta      Gamma\n';
+  const WHOLE = 'S1        1.0       2.0       3.0\n';
+  const gapIn = async (text: string, delimiter: 'spaces' | 'whitespace' = 'spaces') =>
+    rows(await read(text, { delimiter, table: {} })).at(-1);
+
+  test('are aligned: a missing cell is the one whose column has blanks', async () => {
+    const last = { Name: 'S2', Alpha: 1.5, Beta: null, Gamma: 3.5 };
+    const row = 'S2        1.5                 3.5\n';
+    expect(await gapIn(`${NAMES}${WHOLE}${row}`)).toEqual(last);
+    expect(await gapIn(`${NAMES}${WHOLE}${row}`, 'whitespace')).toEqual(last);
+    expect(rows(await read(`${NAMES}${WHOLE}${row}${WHOLE}`))[1]).toEqual(last);
+  });
+
+  test('are refused if a cell is below two columns', async () => {
+    const error = await refusal(`${NAMES}${WHOLE.repeat(3)}S2 dup 7 1.5       2.5       3.5\n`, {
+      delimiter: 'spaces',
+      table: {},
+    });
+    expect(error.message).toContain('this row has 3 cells, but the header has 4, and it is not clear which is missing');
+  });
+
+  test('that are not aligned lack only the last cells', async () => {
+    expect(await gapIn('a bc def\n1 2 x\n10 20 y\n100 300\n', 'whitespace')).toEqual({ a: 100, bc: 300, def: null });
   });
 });
 

@@ -1,7 +1,8 @@
 import { regexSource } from '../../config/grammar.js';
 import type { TableOptions } from '../../config/vocabulary.js';
 import { isBlank, isEmpty, type Line } from '../lines.js';
-import { type Head, namedColumn, readHeader, refuseNumbers } from './columns.js';
+import { alignCells } from './aligned.js';
+import { type Cells, type Head, namedColumn, readHeader, refuseNumbers } from './columns.js';
 import {
   type Context,
   compileCaptures,
@@ -15,7 +16,7 @@ import {
   namedGroups,
   stripComment,
 } from './context.js';
-import { addRow, beginBlock, type TableBuilder } from './table.js';
+import { addRow, beginBlock, startOf, type TableBuilder } from './table.js';
 import { addUnread, covers, wordsOf } from './unread.js';
 
 /** Receives the lines of a table, block by block. */
@@ -303,19 +304,42 @@ export function createRowSink(table: TableBuilder): BlockSink {
   const pattern = options.rows === undefined ? undefined : compileRow(options.rows);
   // A header that the mapping itself gives may consist of numbers.
   const isGiven = options.header.some((written) => typeof written === 'string' && written !== 'first');
+  const isSplitAtBlanks = !pattern && AT_BLANKS.includes(options.delimiter ?? context.options.delimiter);
+  let width = 0;
+  let whole: Line[] = [];
+  const place = (line: Line): Cells => {
+    const { length } = line.cells;
+    if (length === width && whole.length < MAX_WHOLE) whole.push(line);
+    const cells = length < width && line.text !== '' ? alignCells(line, whole) : line.cells;
+    if (cells) return cells;
+    throw context.refuse(
+      `this row has ${length} cells, but the header has ${width}, and it is not clear which is missing`,
+      {
+        line,
+        hint: `if it is not a row: \`skip: ${startOf(line.text)}\`; if the columns have a fixed width: \`delimiter: { at: […] }\``,
+      },
+    );
+  };
   return {
     begin(head, captures) {
       if (!isGiven) refuseNumbers(head, context.values.numbers, context.refuse);
       const captured = captureNames.map((name) => captures.get(name) ?? '');
-      beginBlock(table, pattern?.columns ?? readHeader(head), captured, head.header[0]);
+      const columns = pattern?.columns ?? readHeader(head);
+      width = columns.length;
+      whole = head.header.filter(({ cells }) => cells.length === width).slice(0, 1);
+      beginBlock(table, columns, captured, head.header[0]);
     },
     row(line) {
-      const cells = pattern ? pattern.cellsIn(line) : line.cells;
+      const cells = pattern ? pattern.cellsIn(line) : isSplitAtBlanks ? place(line) : line.cells;
       if (pattern && !covers(line.text, [pattern.words, ...cells])) addUnread(context.unread, line, 'partly read');
       addRow(table, cells, line);
     },
   };
 }
+
+const AT_BLANKS: readonly unknown[] = ['spaces', 'whitespace'];
+/** More rows would hardly change where the columns are. */
+const MAX_WHOLE = 20;
 
 /** Lines of a given form, as balances print them. The named groups of the pattern are the cells. */
 function compileRow(pattern: string) {
