@@ -119,7 +119,10 @@ export async function readFirst(
 ): Promise<FakeRequest['carryOut']> {
   const until = timeline.elapsedMs() + TIMEOUT_MS;
   const bytes: Uint8Array[] = [];
-  for await (const part of (file as FileToSend).open()) bytes.push(part);
+  const read = async (): Promise<void> => {
+    for await (const part of (file as FileToSend).open()) bytes.push(part);
+  };
+  await timeline.streaming(read());
   if (timeline.elapsedMs() > until) throw FAULTS.lost.error(true);
   return () => notebook.uploadFile(id as number, { ...(file as FileToSend), open: () => bytes as never });
 }

@@ -4,6 +4,7 @@ import { FLEET_STEPS, type Tables } from '../../src/fleet/tables.js';
 import type { FleetState } from '../../src/journal/forwards.js';
 import { MIGRATIONS } from '../../src/journal/migrations.js';
 import { createContents, isLock, type Result, type Statement, type Transaction } from './fleet-contents.js';
+import { createMembers } from './fleet-members.js';
 import { type SimulatedProcess, START } from './timeline.js';
 import type { World } from './world.js';
 
@@ -25,8 +26,14 @@ export interface SimulatedDatabase {
   waiting(): number;
   /** Until the lease ends by its clock. */
   leaseLeftMs(): number;
+  /** Whether the leader has begun to send. */
+  isSending(): boolean;
   /** A statement that it was asked to carry out, and does not know. */
   unknown(): string | undefined;
+  /** How often the lease was taken. */
+  epoch(): number;
+  /** How far its clock is ahead. */
+  aheadMs(): number;
   /** No more faults. */
   calm(): void;
 }
@@ -71,23 +78,31 @@ export function createDatabase(
   tables: Tables,
   known: Map<string, number>,
   { timeline, random, trace, withFiles }: Pick<World, 'timeline' | 'random' | 'trace' | 'withFiles'>,
+  /** How many of the notifications about changes arrive, until nothing more goes wrong. */
+  notified: number,
 ): SimulatedDatabase {
   const state: State = {
     ...{ epoch: 0, seq: 0, mark: '', leader: null, until: Number.NEGATIVE_INFINITY },
     ...{ sender: null, notebook: null, session_key: null },
   };
-  const members: { id: number; instance: string; name: string }[] = [];
   const operations = new Map<number, Map<number, Sent>>();
   const contents = createContents(timeline, () => starts);
   const changes = new Map<number, { changes: readonly Change[]; mark: string; previous: string }>();
   const rows = new Map([...tables.keys()].map((name) => [name, new Map<string, Row>()]));
   const shipped = { runs: new Map<string, number>(), origins: new Map<string, number>() };
   const listeners = new Set<(payload: string) => void>();
+  const { members, statements: reports } = createMembers({
+    now: () => now(),
+    leader: () => (state.until > now() ? state.leader : null),
+    waiting: (member) => operations.get(member)?.size ?? 0,
+    failures: (member) => [...table('failures').values()].filter((one) => one['member'] === member).length,
+  });
   let aheadMs = 0;
   let isUp = true;
   let starts = 0;
   let isCalm = false;
   let unknown: string | undefined;
+  let senderEpoch = 0;
   const now = (): number => START + timeline.elapsedMs() + aheadMs;
   const table = (name: string): Map<string, Row> => rows.get(name) ?? new Map();
   const keyOf = (name: string, cells: Readonly<Row>): string =>
@@ -157,13 +172,6 @@ export function createDatabase(
     trace?.(`member ${member} gives epoch ${epoch} back`);
   }
 
-  function insertMember(instance: string, name: string): Result {
-    const known = members.find((member) => member.instance === instance);
-    const member = known ?? { id: members.length + 1, instance, name };
-    if (!known) members.push(member);
-    return one({ id: member.id });
-  }
-
   function insertOperations(
     member: number,
     numbers: readonly number[],
@@ -226,7 +234,10 @@ export function createDatabase(
     [
       'UPDATE labfeed.fleet SET sender = $2',
       ([epoch, sender, notebook, session_key]) =>
-        during(epoch, () => Object.assign(state, { sender, notebook, session_key })),
+        during(epoch, () => {
+          Object.assign(state, { sender, notebook, session_key });
+          senderEpoch = state.epoch;
+        }),
     ],
     ["UPDATE labfeed.fleet SET until = '-infinity'", ([epoch, member]) => during(epoch, () => release(epoch, member))],
     ["SELECT pg_notify('labfeed', 'lease')", () => notify('lease')],
@@ -260,8 +271,6 @@ export function createDatabase(
         return one({ instance, seq: state.seq, last: lastOf(id as number) });
       },
     ],
-    ['SELECT seen_at::text', () => NOTHING],
-    ['INSERT INTO labfeed.members', ([instance, name]) => insertMember(instance as string, name as string)],
     [
       'INSERT INTO labfeed.operations',
       ([member, numbers, texts, needed]) =>
@@ -278,8 +287,7 @@ export function createDatabase(
         return typeof answer === 'string' ? one({ answer }) : NOTHING;
       },
     ],
-    ['UPDATE labfeed.members SET seen_at', () => NOTHING],
-    ['SELECT name, role, version', () => NOTHING],
+    ...reports,
     [LISTS_OPERATIONS, () => listOperations(20)],
     [
       'DELETE FROM labfeed.operations WHERE member = $1 AND number <= $2',
@@ -423,7 +431,7 @@ export function createDatabase(
         listen(wake: (payload: string) => void) {
           const listener = (payload: string): void => {
             // Nobody waits for what standbys do once nothing more goes wrong.
-            const share = isCalm && payload === 'changes' ? 0.1 : 0.8;
+            const share = payload === 'changes' ? (isCalm ? 0.1 : notified) : 0.8;
             if (!link.isCut && random.chance(share)) process.at(1 + random.below(10), () => wake(payload));
           };
           listeners.add(listener);
@@ -448,6 +456,9 @@ export function createDatabase(
     },
     waiting: () => [...operations.values()].reduce((sum, own) => sum + own.size, 0),
     leaseLeftMs: () => state.until - now(),
+    isSending: () => state.sender !== null && state.sender === state.leader && senderEpoch === state.epoch,
+    epoch: () => state.epoch,
+    aheadMs: () => aheadMs,
     unknown: () => unknown,
     calm() {
       isCalm = true;

@@ -8,7 +8,7 @@ import type { Pc } from './world.js';
 
 /** A growing file. Several members may follow it, as on a share: each reads it at other times. */
 export interface Logger {
-  readonly followers: ReadonlySet<string>;
+  followers: ReadonlySet<string>;
   lines: number;
   /** How often a member has reported something about it. */
   reports: number;

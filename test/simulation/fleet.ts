@@ -1,28 +1,38 @@
 import type { UsableConfig } from '../../src/config/load.js';
 import type { Key } from '../../src/config/secrets.js';
-import type { Notebook } from '../../src/deliver/context.js';
-import { NotebookError } from '../../src/errors.js';
-import { type Fleet, joinFleet, type Outside } from '../../src/fleet/fleet.js';
-import { LEASE_MS, MARGIN_MS } from '../../src/fleet/lease.js';
+import { joinFleet, type Outside } from '../../src/fleet/fleet.js';
 import { readTables, type Tables } from '../../src/fleet/tables.js';
 import type { WorkingCopy } from '../../src/fleet/working-copy.js';
 import { Connection } from '../../src/journal/database.js';
-import { createJournal, type Journal } from '../../src/journal/journal.js';
-import { type FakeRequest, intercept } from '../support/fake-notebook.js';
+import { createJournal } from '../../src/journal/journal.js';
+import type { Live } from '../../src/live.js';
 import { ReusableDatabase } from '../support/reusable-database.js';
 import { scheduleConditions } from './conditions.js';
 import { CopyDatabase } from './copy-database.js';
 import { logTo, SETTINGS } from './daemon.js';
-import { areAttached, createSpool, readFirst, verifyContents } from './fleet-contents.js';
-import { createDatabase, type Link, type SimulatedDatabase } from './fleet-database.js';
-import { createLogger, isLogTaken, readLog, reportLog, verifyLog } from './fleet-logger.js';
+import { areAttached, createSpool, verifyContents } from './fleet-contents.js';
+import { isLogTaken, readLog, reportLog, verifyLog } from './fleet-logger.js';
+import { verifyReports } from './fleet-members.js';
+import { CONFIGURED, connectNotebook } from './fleet-notebook.js';
 import { decide, isDecided, requestAll, requestRemap } from './fleet-people.js';
-import { type Schedule, send, TIMEOUT_MS } from './network.js';
+import {
+  areDone,
+  createSite,
+  leaderOf,
+  MAX_MEMBERS,
+  type Member,
+  paceOf,
+  type Site,
+  type Slot,
+  sizeOf,
+  within,
+} from './fleet-site.js';
+import type { Schedule } from './network.js';
 import { isHalted, listOpen, parkPoisoned, useSpares } from './settle.js';
 import { EndlessError, type SimulatedProcess } from './timeline.js';
 import { createUsers } from './users.js';
 import { verify } from './verify.js';
-import { COMMON_FILE, createWorld, poisonedFile, rawFileOf, runOf, type Trace, type World } from './world.js';
+import { COMMON_FILE, createWorld, rawFileOf, runOf, type Trace } from './world.js';
 
 /**
  * Histories of a fleet: the real code of src/fleet, delivery and journals, against a simulated database and the fake
@@ -33,20 +43,25 @@ export function createFleetSimulation() {
     const journal = new ReusableDatabase();
     return { journal, db: new Connection(journal), copy: new CopyDatabase() };
   });
-  for (const { journal } of slots) journal.simplify();
+  for (const { journal } of slots) journal.simplify(true);
   const unused = new ReusableDatabase();
   const tables = readTables(slots[0]?.copy ?? unused);
   const statements = new Map<string, number>();
+  /** By the history before. */
+  let used: readonly Slot[] = [];
   process.env['KEY'] ??= CONFIGURED;
   if (!process.env['LABFEED_TRACE']) Error.stackTraceLimit = 0;
   return {
     async simulate(seed: number, trace?: Trace): Promise<void> {
-      for (const { journal, copy } of slots) {
+      for (const { journal, copy } of used) {
         journal.empty();
         copy.empty();
       }
-      const content = { events: CONDITIONS, withFiles: seed % 4 === 0, withRemaps: seed % 4 === 2 };
-      const site = createSite(createWorld(seed, unused, trace, content), slots, tables, statements, seed % 4 === 1);
+      const size = sizeOf(seed);
+      const content = { events: size.conditions, withFiles: seed % 4 === 0, withRemaps: seed % 4 === 2 };
+      const world = createWorld(seed, unused, trace, content);
+      const site = createSite(world, { size, slots, tables, statements, withLogger: seed % 4 === 1 });
+      used = site.members.map(({ slot }) => slot);
       try {
         await runHistory(site);
       } catch (error) {
@@ -66,87 +81,30 @@ export function createFleetSimulation() {
   };
 }
 
-/** Of those in `events.ts`: what the notebook does. */
-const CONDITIONS = ['gaps', 'poison', 'spell', 'readonly', 'refused'];
-
-const MAX_MEMBERS = 6;
-const CONFIGURED = 'configured';
-const FLEET = '11111111';
-
-interface Slot {
-  readonly journal: ReusableDatabase;
-  readonly db: Connection;
-  readonly copy: CopyDatabase;
-}
-
-interface Member {
-  readonly name: string;
-  readonly isDeliverer: boolean;
-  readonly slot: Slot;
-  readonly database: Link;
-  readonly notebook: Link;
-  /** How far its wall clock is ahead. */
-  readonly aheadMs: number;
-  /** The copies of raw files in its spool. */
-  readonly copies: Set<string>;
-  running: { readonly process: SimulatedProcess; readonly fleet: Fleet; readonly journal: Journal } | undefined;
-}
-
-type Site = ReturnType<typeof createSite>;
-
-function createSite(
-  world: World,
-  slots: readonly Slot[],
-  tables: Tables,
-  statements: Map<string, number>,
-  withLogger: boolean,
-) {
-  const { random } = world;
-  const deliverers = 2 + random.below(2);
-  const watchers = 1 + random.below(3);
-  const members = slots.slice(0, deliverers + watchers).map((slot, n): Member => {
-    const aheadMs = random.chance(0.3) ? random.below(7_200_000) - 3_600_000 : 0;
-    const [database, notebook] = [{ isCut: false }, { isCut: false }];
-    const isDeliverer = n < deliverers;
-    return {
-      name: `pc${n + 1}`,
-      isDeliverer,
-      slot,
-      database,
-      notebook,
-      aheadMs,
-      copies: new Set(),
-      running: undefined,
-    };
-  });
-  const database: SimulatedDatabase = createDatabase(FLEET, tables, statements, world);
-  return {
-    world,
-    tables,
-    members,
-    database,
-    /** By the ids of the session keys that the notebook accepts. */
-    keys: new Map<number, { readonly name: string | undefined; readonly text: string }>(),
-    givesKeys: random.chance(0.5),
-    /** Once nothing more goes wrong, the leader has something to do, or members are still to learn what it did. */
-    phase: 'eventful' as 'eventful' | 'delivering' | 'reporting',
-    /** How many more requests are delayed by pauses of the leader, and when the last of them has arrived. */
-    pauses: { left: random.below(4), overAt: 0 },
-    logger: withLogger ? createLogger(members.slice(deliverers), random) : undefined,
-    mayRemap: true,
-    /** Which members see the file of each run. */
-    files: [] as Member[][],
-    /** The world with the outbox of the fleet as its journal. */
-    seen: (): World => ({ ...world, database: leaderOf(members).slot.copy as unknown as ReusableDatabase }),
-  };
-}
-
 /** The file grows, and some of the members that follow it read it. */
 async function growLog(site: Site): Promise<void> {
   const { logger, members, world } = site;
   if (!logger) return;
   logger.lines += world.random.below(3);
   for (const member of members) if (world.random.chance(0.5)) await takeLog(site, member);
+}
+
+/**
+ * All followers read the log, and then only one of them does. What the others have read may be late, so that the lines of
+ * that one wait, and nobody else hands over what follows them.
+ */
+async function leaveLog(site: Site): Promise<void> {
+  const { logger, members, world } = site;
+  const followers = members.filter(({ name, running }) => running && logger?.followers.has(name));
+  if (!logger || followers.length < 2 || followers.length < logger.followers.size) return;
+  const last = followers[world.random.below(followers.length)];
+  for (const member of followers) {
+    // Whatever it has read, it hands over later.
+    if (member !== last) member.running?.process.pause(world.random.below(20_000));
+    await takeLog(site, member);
+  }
+  logger.followers = new Set(last && [last.name]);
+  logger.lines += 1 + world.random.below(2);
 }
 
 async function takeLog({ logger, world }: Site, { name, running }: Member): Promise<void> {
@@ -158,97 +116,17 @@ async function takeLog({ logger, world }: Site, { name, running }: Member): Prom
   running.fleet.part.delivery.wake();
 }
 
-/** The member whose copy is that of the leader, or else the newest. */
-function leaderOf(members: readonly Member[]): Member {
-  const seqOf = ({ slot }: Member): number =>
-    slot.copy.connection.value<number>`SELECT leads * 1000000 + epoch * 1000 + seq FROM working_copy` ?? -1;
-  return members.filter(({ isDeliverer }) => isDeliverer).reduce((a, b) => (seqOf(b) > seqOf(a) ? b : a));
-}
-
-/** The notebook over the network of one member. `key`: checked when a request arrives. */
-function connectNotebook(site: Site, member: Member, process: SimulatedProcess, key: () => string, schedule: Schedule) {
-  const { world, keys, givesKeys } = site;
-  const { random, timeline, trace } = world;
-  const refuse = (status: number): NotebookError => new NotebookError('auth', `refused: ${status}`, { status });
-  const keyApi = {
-    async listKeys() {
-      const [configured = {}] = await world.notebook.listKeys();
-      return [configured, ...[...keys].map(([id, { name }]) => ({ ...configured, id, name }))];
-    },
-    async createKey({ name }: { name?: string } = {}) {
-      if (!givesKeys) throw refuse(403);
-      const id = 2 + keys.size + random.below(1_000_000);
-      keys.set(id, { name, text: `session ${id}` });
-      return `session ${id}`;
-    },
-    async deleteKey(id: number) {
-      if (!keys.delete(id)) throw new NotebookError('conflict', 'not found', { status: 404 });
-    },
-  };
-  const isValid = (text: string): boolean => text === CONFIGURED || [...keys.values()].some((one) => one.text === text);
-  const api = intercept<Notebook & typeof keyApi>({ ...world.notebook, ...keyApi }, (request) => {
-    const check = request.args.find((arg): arg is () => void => typeof arg === 'function');
-    const pauses = choosePauses(site, request);
-    const pause = (ms: number, resume: (done: () => void) => void) => {
-      trace?.(`${member.name} is paused for ${ms} ms before ${request.operation}`);
-      process.pause(ms);
-      return new Promise<void>((resolve) => resume(resolve));
-    };
-    const schedulePaused: Schedule = async (act, isWrite) => {
-      if (pauses) await pause(pauses.beforeLookMs, (done) => process.at(pauses.beforeLookMs, done));
-      return schedule(act, isWrite);
-    };
-    return schedulePaused(async () => {
-      check?.();
-      const used = key();
-      if (pauses) {
-        // Only a session key stops a request after any time.
-        const ms = used === CONFIGURED ? Math.min(pauses.afterLookMs, MAX_STUCK_MS) : pauses.afterLookMs;
-        site.pauses.overAt = Math.max(site.pauses.overAt, timeline.elapsedMs() + ms + 2 * TIMEOUT_MS);
-        await pause(ms, (done) => timeline.at(ms, done));
-      }
-      if (!process.alive()) return new Promise<never>(() => undefined);
-      const uploaded = request.operation === 'uploadFile' ? await readFirst(world, request) : request.carryOut;
-      const carryOut = async () => {
-        if (!isValid(used)) throw refuse(401);
-        return uploaded();
-      };
-      trace?.(`${member.name}, ${used}:`);
-      return send({ ...request, carryOut }, world, process, member.notebook.isCut);
-    }, request.isWrite);
-  });
-  return { ...api, close: async () => undefined };
-}
-
-/**
- * The leader is paused between its record of a request and its look at the lease, often until that is about to end, and
- * again between that look and the request: when it continues, a successor may have decided about the same run.
- */
-function choosePauses({ world, database, pauses }: Site, { operation, isWrite }: FakeRequest) {
-  const { random, faults } = world;
-  if (!isWrite || faults.ofRequests === 0 || pauses.left === 0) return undefined;
-  // A file or a comment that is sent twice is seen at once; an experiment may be used by another run.
-  const telling = world.withFiles ? ['uploadFile'] : ['postComment', 'createExperiment', 'createFilledExperiment'];
-  const isTelling = telling.includes(operation);
-  if (!random.chance(isTelling ? 0.7 : 0.05)) return undefined;
-  pauses.left -= 1;
-  const untilLast = Math.max(0, database.leaseLeftMs() - MARGIN_MS - 100 - random.below(2000));
-  return {
-    beforeLookMs: random.chance(0.7) ? untilLast : random.below(45_000),
-    afterLookMs: random.below(60_000),
-  };
-}
-
-/** Without keys, a pause is survived for the time that the successor waits, less that of a late request. */
-const MAX_STUCK_MS = LEASE_MS - 2 * TIMEOUT_MS;
-
 function outsideOf(site: Site, member: Member, process: SimulatedProcess): Outside {
   const { world, database } = site;
   const open = (key: Key, schedule: Schedule) =>
     connectNotebook(site, member, process, () => key.current(), schedule) as never;
   return {
     openDatabase: () => database.open(process, member.database),
-    openCopy: () => reopen(member.slot.copy, site.tables),
+    openCopy: () => {
+      // It would follow as a standby does, and nobody looks at what it has.
+      if (!member.isDeliverer) throw new Error('a watcher has no copy');
+      return reopen(member.slot.copy, site.tables);
+    },
     openNotebook: (_, { key } = {}) => open(key as Key, (request) => request()),
     connect: (_, key, schedule) => open(key, schedule),
     schedule: (act, delayMs) => void process.at(delayMs, act),
@@ -268,7 +146,7 @@ function reopen(database: CopyDatabase, tables: Tables): WorkingCopy {
 async function start(site: Site, member: Member): Promise<void> {
   const { world } = site;
   const { timeline, trace, random, kind } = world;
-  const process = timeline.process(member.aheadMs, (ms) => (isIdle(site, member, ms) ? IDLE_PACE : 1));
+  const process = timeline.process(member.aheadMs, (ms) => paceOf(site, member, ms));
   const log = logTo(trace && ((line) => trace(`${member.name} ${line}`)), process);
   const journal = createJournal({
     ...{ database: member.slot.journal, clock: process.clock, release: () => undefined, makeId: () => member.name },
@@ -280,7 +158,7 @@ async function start(site: Site, member: Member): Promise<void> {
     notebook: { ...SETTINGS, concurrency: 1 + random.below(4), dialect },
     settings: { journal: '' },
     invalidSettings: new Set(['keep']),
-    placeOf: () => undefined,
+    ...{ placeOf: () => undefined, listed: [] },
   } as unknown as UsableConfig;
   trace?.(`${member.name} starts`);
   const joining = joinFleet({
@@ -288,7 +166,7 @@ async function start(site: Site, member: Member): Promise<void> {
     fleet: { url: '', name: member.name, role: member.isDeliverer ? 'deliver' : 'watch' } as never,
     spool: createSpool(member.copies) as never,
     observer: { filed: () => undefined, failed: () => undefined } as never,
-    ...{ onResponse: () => undefined, live: () => ({}) as never, conceal: () => undefined, isSecretIn: () => false },
+    ...{ onResponse: () => undefined, live: () => LIVE, conceal: () => undefined, isSecretIn: () => false },
     outside: outsideOf(site, member, process),
   });
   const needed = await journal.outbox.uploads.needed();
@@ -299,16 +177,28 @@ async function start(site: Site, member: Member): Promise<void> {
   if (world.remaps) decide({ fleet, process, db: member.slot.db }, world);
 }
 
+/** What its watcher says. Where the folder is does not matter here. */
+const LIVE = {
+  version: '1',
+  instruments: [
+    {
+      ...{ name: 'balance', watch: '/data', line: 'watching', folder: { state: 'unknown' } },
+      ...{ waiting: { files: 0 }, unreadable: { files: 0 }, stuck: { files: 0 } },
+    },
+  ],
+  alarms: [],
+} as unknown as Live;
+
 /** Hands over the files in the folder that the journal does not have yet. */
-async function scan({ files, world: { timeline, withFiles, pc } }: Site, member: Member): Promise<void> {
+async function scan({ files, firstRun, world: { timeline, withFiles, pc } }: Site, member: Member): Promise<void> {
   const { running } = member;
   if (!running) return;
   const { outbox } = running.fleet.journal;
   for (const [n, seenBy] of files.entries()) {
     if (!seenBy.includes(member)) continue;
-    const { run, draft } = runOf(n);
+    const { run, draft } = runOf(firstRun + n);
     if ((await outbox.match(run)).kind !== 'new') continue;
-    const attachments = withFiles ? [COMMON_FILE, rawFileOf(n, pc)] : [];
+    const attachments = withFiles ? [COMMON_FILE, rawFileOf(firstRun + n, pc)] : [];
     for (const { sha256 } of attachments) member.copies.add(sha256);
     await timeline.until(outbox.add(withFiles ? { ...run, attachments } : run, { draft }));
   }
@@ -317,8 +207,8 @@ async function scan({ files, world: { timeline, withFiles, pc } }: Site, member:
 
 async function addFile(site: Site): Promise<void> {
   const { random, trace } = site.world;
-  const watchers = site.members.filter(({ isDeliverer }) => !isDeliverer);
-  const seenBy = [watchers[random.below(watchers.length)], ...(random.chance(0.3) ? watchers : [])];
+  const { readers } = site;
+  const seenBy = [readers[random.below(readers.length)], ...(random.chance(0.3) ? readers : [])];
   const members = [...new Set(seenBy.flatMap((member) => member ?? []))];
   site.files.push(members);
   trace?.(`run ${site.files.length - 1} is seen by ${members.map(({ name }) => name).join(', ')}`);
@@ -373,14 +263,16 @@ function cut(site: Site, what: 'database' | 'notebook'): void {
 }
 
 async function runHistory(site: Site): Promise<void> {
-  const { world, members, database } = site;
+  const { world, members, database, size } = site;
   const { random, timeline, faults, network } = world;
   const users = createUsers(world);
   scheduleConditions(world);
-  for (const member of members) await start(site, member);
+  // Somebody has to be there while a leader is paused.
+  const atFirst = size.isWhole || site.pauses.left > 0 ? members.length : 1;
+  for (const member of members.slice(0, atFirst)) await start(site, member);
   Object.assign(faults, { ofRequests: random.next() * 0.3 });
-  const wanted = 2 + random.below(5);
-  for (let events = 1 + random.below(4); events > 0 || site.files.length < wanted; events--) {
+  const wanted = within(site.size.runs, random);
+  for (let events = within(site.size.events, random); events > 0 || site.files.length < wanted; events--) {
     if (site.files.length < wanted) await addFile(site);
     await growLog(site);
     await passTime(site, random.below(random.chance(0.5) ? 400 : 20_000), random.chance(0.5));
@@ -389,13 +281,14 @@ async function runHistory(site: Site): Promise<void> {
     if (events > 0) EVENTS[random.below(EVENTS.length)]?.(site);
     for (const member of members) if (!member.running && random.chance(0.5)) await start(site, member);
   }
+  if (random.chance(0.4)) await leaveLog(site);
   network.writes = 0;
   // Much of what was handed over is only sent now.
-  timeline.at(random.below(MAX_FAULTY_MS), () => Object.assign(faults, { ofRequests: 0 }));
+  timeline.at(random.below(site.size.faultyMs), () => Object.assign(faults, { ofRequests: 0 }));
   database.calm();
   for (let more = 3; world.remaps && more > 0; more--)
-    timeline.at(random.below(MAX_FAULTY_MS), () => askForRemap(site));
-  timeline.at(60_000, () => {
+    timeline.at(random.below(site.size.faultyMs), () => askForRemap(site));
+  timeline.at(size.faultyMs, () => {
     for (const member of members) for (const link of [member.database, member.notebook]) link.isCut = false;
   });
   await settle(site);
@@ -411,7 +304,18 @@ async function runHistory(site: Site): Promise<void> {
   verify([site.seen()], users, site.files.length, site.logger ? 1 : 0);
   if (site.logger) verifyLog(site.logger, world.notebook.experiments.values(), leaderOf(members).slot.copy.connection);
   verifyContents(leaderOf(members).slot.copy.connection);
+  if (size.isWhole) await checkReports(site);
   for (const member of members) kill(member);
+}
+
+/** Until each member has reported, and those that deliver have read it. */
+async function checkReports(site: Site): Promise<void> {
+  site.phase = 'eventful';
+  for (let before = -1; before !== site.database.epoch(); ) {
+    before = site.database.epoch();
+    await passTime(site, 30_000, false);
+  }
+  verifyReports(site.members, site.database.aheadMs(), leaderOf(site.members));
 }
 
 function askForRemap(site: Site): void {
@@ -426,39 +330,27 @@ async function remapAll(site: Site): Promise<void> {
   const watcher = members.at(-1)?.slot.db;
   if (watcher) requestAll(world, leaderOf(members).slot.copy.connection, watcher);
   Object.assign(faults, { ofRequests: random.next() * 0.3 });
-  timeline.at(random.below(MAX_FAULTY_MS), () => Object.assign(faults, { ofRequests: 0 }));
-  if (random.chance(0.5)) timeline.at(random.below(10_000), () => kill(leaderOf(members)));
+  timeline.at(random.below(site.size.faultyMs), () => Object.assign(faults, { ofRequests: 0 }));
+  // In a small history, it would be missed.
+  if (site.size.isWhole && random.chance(0.5)) timeline.at(random.below(10_000), () => kill(leaderOf(members)));
   await settle(site);
 }
 
 /** Until a write is in flight, where a fault does most harm, or for the whole time. */
 async function passTime({ world: { timeline, network } }: Site, ms: number, untilWrite: boolean): Promise<void> {
   const end = timeline.elapsedMs() + ms;
+  // All members may be dead.
+  timeline.at(ms, () => undefined);
   await timeline.pass(() => timeline.elapsedMs() >= end || (untilWrite && network.writes > 0));
 }
 
 const MAX_SETTLE_MS = 1_200_000;
-const MAX_FAULTY_MS = 60_000;
 const CHECK_MS = 1000;
-/** Polls that find nothing would be most of a history. */
-const IDLE_PACE = 8;
-/** How often a leader asks for operations and decisions. */
-const LEADER_POLLS: readonly number[] = [500, 1000];
-
-/** Whether a member waits in vain, once nothing more goes wrong. */
-function isIdle({ phase, database, world }: Site, { slot }: Member, waitMs: number): boolean {
-  if (phase === 'eventful') return false;
-  if (slot.copy.leads()) return LEADER_POLLS.includes(waitMs) && database.waiting() === 0;
-  return waitMs >= MIN_STANDBY_POLL_MS && (phase === 'delivering' || areDone(slot.db, world));
-}
-
-const MIN_STANDBY_POLL_MS = 1000;
-
 /** All members run, until all runs are done and known to be. */
 async function settle(site: Site): Promise<void> {
   const { members, world, database } = site;
   const { timeline } = world;
-  for (const member of members) if (!member.running) await start(site, member);
+  for (const member of members) if (!member.running && isNeeded(site, member)) await start(site, member);
   for (const member of members) await takeLog(site, member);
   const end = timeline.elapsedMs() + MAX_SETTLE_MS;
   while (timeline.elapsedMs() < site.pauses.overAt || !isSettled(site)) {
@@ -471,6 +363,15 @@ async function settle(site: Site): Promise<void> {
     if (unknown !== undefined) throw new Error(`the simulated database does not know this statement: ${unknown}`);
     if (isHalted(site.seen())) throw new Error('the fleet is halted');
   }
+}
+
+/** Whether a member has to be started at the end. In a small history, some stay away for good. */
+function isNeeded({ size, members, files, world, logger }: Site, member: Member): boolean {
+  if (size.isWhole || world.remaps || logger?.followers.has(member.name) || world.random.chance(0.2)) return true;
+  if (member.isDeliverer && !members.some(({ isDeliverer, running }) => isDeliverer && running)) return true;
+  const { db } = member.slot;
+  const seen = files.filter((seenBy) => seenBy.includes(member)).length;
+  return db.exists`SELECT 1 FROM forwards` || (db.value<number>`SELECT count(*) FROM runs` ?? 0) < seen;
 }
 
 function describeOpen({ members, database }: Site): string {
@@ -491,8 +392,6 @@ function isDelivered({ members, files, database, world, logger }: Site): boolean
   return areDone(db, world) && areAttached(db) && isDecided(db) && (!logger || isLogTaken(logger, db));
 }
 
-const areDone = (db: Connection, world: World): boolean =>
-  !db.exists`SELECT 1 FROM runs WHERE step <> 'done' AND parked IS NULL AND sha256 <> ${poisonedFile(world)}`;
-
 const isSettled = (site: Site): boolean =>
-  isDelivered(site) && site.members.every(({ slot }) => areDone(slot.db, site.world) && isDecided(slot.db));
+  isDelivered(site) &&
+  site.members.every(({ running, slot }) => !running || (areDone(slot.db, site.world) && isDecided(slot.db)));

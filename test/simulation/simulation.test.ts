@@ -1,6 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { seeded } from '../support/random.js';
 import { createFleetSimulation } from './fleet.js';
+import { sizeOf } from './fleet-site.js';
 import { createSimulation } from './simulate.js';
 import { createTimeline } from './timeline.js';
 import type { Content } from './world.js';
@@ -10,7 +11,8 @@ import type { Content } from './world.js';
  * LABFEED_REDO=1 runs only histories with remaps, LABFEED_REDO=2 only those with versions of files, LABFEED_REDO=0 only
  * those without either; LABFEED_FILES=1 runs only histories
  * with raw files, for every seed instead of every fourth.
- * LABFEED_REDO=fleet runs only histories of a fleet, which take longer: one for every tenth seed.
+ * LABFEED_REDO=fleet runs only histories of a fleet, which take longer: one for every tenth seed. The seed decides how large
+ * each is; LABFEED_SIZE=small, medium or large does so for all.
  * LABFEED_EVENTS=poison,gaps: exactly these events of `events.ts` happen, in every history.
  */
 const DEFAULT_SEEDS = process.env['LABFEED_SLOW'] ? '1-10000' : '1-30';
@@ -125,6 +127,12 @@ test('a seed always yields the same history', async () => {
   for (let seed = 1; seed <= 20; seed++) histories.set(seed, await replay(seed));
   for (let seed = 20; seed >= 1; seed--) expect(await replay(seed)).toEqual(histories.get(seed));
   expect(new Set([...histories.values()].map((lines) => lines.join('\n'))).size).toBe(20);
+});
+
+test.skipIf(process.env['LABFEED_SIZE'])('most histories of a fleet are small, and some of each kind are large', () => {
+  const sizes = Array.from({ length: 200 }, (_, seed) => ({ kind: seed % 4, ...sizeOf(seed) }));
+  expect(sizes.filter(({ runs: [, most] }) => most === 2).length).toBeGreaterThan(160);
+  expect(sizes.filter(({ isWhole }) => isWhole).map(({ kind }) => kind)).toEqual([0, 1, 2, 3]);
 });
 
 test('a seed always yields the same history of a fleet', async () => {

@@ -18,6 +18,8 @@ export interface Timeline {
   pass(isOver: () => boolean): Promise<void>;
   /** Runs events until the work is done. */
   until<T>(work: Promise<T>): Promise<T>;
+  /** As long as this work is not done, events wait for streams, too: these need many ticks of Node for each step. */
+  streaming<T>(work: Promise<T>): Promise<T>;
   elapsedMs(): number;
   /** Shifts the wall clock by this much; waits are not affected. */
   setClock(byMs: number): void;
@@ -59,6 +61,7 @@ export function createTimeline(random: Random): Timeline {
   let offsetMs = 0;
   let ran = 0;
   let hasReactions = true;
+  let streams = 0;
   const events: Event[] = [];
   const remove = (event: Event): void => {
     const index = events.indexOf(event);
@@ -75,7 +78,7 @@ export function createTimeline(random: Random): Timeline {
 
   // All promise reactions to the last event run before the next one: Node runs a tick that was requested in a
   // reaction when no reaction is left.
-  const reactions = () => new Promise<void>(process.nextTick);
+  const reactions = () => new Promise<void>(streams > 0 ? setImmediate : process.nextTick);
 
   function runNext(): boolean {
     let next = events[0];
@@ -99,7 +102,7 @@ export function createTimeline(random: Random): Timeline {
       hasReactions = true;
       while (!isOver()) {
         if (hasReactions) await reactions();
-        runNext();
+        if (!runNext()) throw new EndlessError('nothing happens any more');
       }
     },
     async until(work) {
@@ -112,6 +115,12 @@ export function createTimeline(random: Random): Timeline {
       do if (hasReactions) await reactions();
       while (!ended && runNext());
       return work;
+    },
+    streaming(work) {
+      streams += 1;
+      return work.finally(() => {
+        streams -= 1;
+      });
     },
     elapsedMs: () => elapsed,
     setClock(byMs) {

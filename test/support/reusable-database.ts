@@ -5,6 +5,8 @@ const NO_CHANGES = { changes: 0 };
 
 export const IS_SELECT = /^SELECT\b/;
 const IS_TRANSACTION = /^(?:BEGIN|COMMIT|SAVEPOINT|RELEASE)\b/;
+/** Triggers that count runs. */
+const COUNTS = /^runs_(un|re)?counted$/;
 const CHANGED_TABLE = /^(?:INSERT(?: OR \w+)? INTO|UPDATE(?: OR \w+)?|DELETE FROM)\s+(\w+)/;
 
 /** How often a table was changed. */
@@ -118,12 +120,13 @@ export class ReusableDatabase extends DatabaseSync {
     super.exec('BEGIN');
   }
 
-  /** Removes what makes large journals fast, and small ones slow: indexes, and the numbers of runs by state and hour. */
-  simplify(): void {
+  /** Removes what makes large journals fast, and small ones slow: indexes, and, unless `isCounted`, the numbers of runs by state and hour. */
+  simplify(isCounted = false): void {
     const parts = super.prepare(
       "SELECT type, name FROM sqlite_schema WHERE type IN ('index', 'trigger') AND sql <> '' AND name <> 'attachments_ready'",
     );
-    for (const { type, name } of parts.all() as { type: string; name: string }[]) super.exec(`DROP ${type} ${name}`);
+    for (const { type, name } of parts.all() as { type: string; name: string }[])
+      if (!(isCounted && COUNTS.test(name))) super.exec(`DROP ${type} ${name}`);
     super.exec('COMMIT; BEGIN');
   }
 
