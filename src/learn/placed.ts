@@ -234,10 +234,14 @@ function findAlternating(texts: readonly string[]): Found[] {
 
 /** Words above a number or a date that has no other below it: a column of numbers is no fact. */
 function isAlternatingPair(texts: readonly string[], n: number): boolean {
+  // First, because most lines are rows.
+  if (!ONE_WORDS.test(texts[n] ?? '') || !/\d/.test(texts[n + 1] ?? '')) return false;
   const [name = '', value = '', next = ''] = [texts[n], texts[n + 1], texts[n + 2]].map((text) => text?.trim());
   const isNamed = isAlternatingText(texts[n]) && kindOf(name) === 'text' && !isUnit(name);
   return isNamed && isMeasure(kindOf(value)) && !isMeasure(kindOf(next));
 }
+
+const ONE_WORDS = /^\s*\p{L}[^,\t;|]*$/u;
 
 /** A single cell that is no sentence, no pair and no comment. */
 const isAlternatingText = (text = ''): boolean =>
@@ -246,8 +250,12 @@ const isAlternatingText = (text = ''): boolean =>
 /** Lines of three cells among pairs: a word that several of them start with, then name and value, or value and name. */
 function findGroupedFacts(texts: readonly string[]): Found[] {
   return (['tab', ',', ';'] as const).flatMap((sign) => {
+    // First, because most files have no such lines.
+    const mark = sign === 'tab' ? '\t' : sign;
+    const three = new RegExp(`^[^\\d${mark}]*${mark}[^${mark}]*${mark}[^${mark}]*$`);
+    if (!texts.some((text, n) => three.test(text) && three.test(texts[n + 1] ?? ''))) return [];
     const separator = compileSplit(sign);
-    const lines = texts.map((text) => (text.includes(sign === 'tab' ? '\t' : sign) ? separator.all(text) : []));
+    const lines = texts.map((text) => (text.includes(mark) ? separator.all(text) : []));
     const groups = new Map<string, number[]>();
     for (const [n, cells] of lines.entries()) {
       const [group = ''] = cells;

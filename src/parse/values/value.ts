@@ -59,8 +59,8 @@ export function readQuantity(text: string, numbers: NumberReader): Value | undef
   if (!match) return undefined;
   const [, sign = '', digits = '', gap = '', unit = ''] = match;
   // A single letter in brackets is a remark: `12.5 (a)`.
-  const isSure = /^[AVCKJ]$/.test(unit) && /\d[.,]\d{3,}$|\de[-+]?\d+$/i.test(digits);
-  const isLetter = gap === '' && /^[A-Za-z]$/.test(unit) && !isSure;
+  const isSure = () => /^[AVCKJ]$/.test(unit) && /\d[.,]\d{3,}$|\de[-+]?\d+$/i.test(digits);
+  const isLetter = gap === '' && unit.length === 1 && /^[A-Za-z]$/.test(unit) && !isSure();
   if (unit === '' || isLetter || /^\([A-Za-z]\)$/.test(unit)) return undefined;
   const value = numbers.read(sign + digits);
   const bare = bareUnit(unit) ?? '';
