@@ -241,7 +241,7 @@ function isAlternatingPair(texts: readonly string[], n: number): boolean {
   return isNamed && isMeasure(kindOf(value)) && !isMeasure(kindOf(next));
 }
 
-const ONE_WORDS = /^\s*\p{L}[^,\t;|]*$/u;
+const ONE_WORDS = /^\s*[^\s\d,;|+.-][^,\t;|]*$/;
 
 /** A single cell that is no sentence, no pair and no comment. */
 const isAlternatingText = (text = ''): boolean =>
@@ -251,9 +251,9 @@ const isAlternatingText = (text = ''): boolean =>
 function findGroupedFacts(texts: readonly string[]): Found[] {
   return (['tab', ',', ';'] as const).flatMap((sign) => {
     // First, because most files have no such lines.
-    const mark = sign === 'tab' ? '\t' : sign;
-    const three = new RegExp(`^[^\\d${mark}]*${mark}[^${mark}]*${mark}[^${mark}]*$`);
+    const three = THREE_CELLS[sign];
     if (!texts.some((text, n) => three.test(text) && three.test(texts[n + 1] ?? ''))) return [];
+    const mark = sign === 'tab' ? '\t' : sign;
     const separator = compileSplit(sign);
     const lines = texts.map((text) => (text.includes(mark) ? separator.all(text) : []));
     const groups = new Map<string, number[]>();
@@ -288,6 +288,11 @@ function findGroupedFacts(texts: readonly string[]): Found[] {
   });
 }
 
+const THREE_CELLS = {
+  tab: /^[A-Za-z][^\d\t]*\t[^\t]*\t[^\t]*$/,
+  ',': /^[A-Za-z][^\d,]*,[^,]*,[^,]*$/,
+  ';': /^[A-Za-z][^\d;]*;[^;]*;[^;]*$/,
+};
 const GROUP = /^\p{L}[\p{L}\d_ ]*$/u;
 const MAX_AWAY = 10;
 
