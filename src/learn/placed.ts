@@ -180,8 +180,10 @@ const MARKS = [
 ];
 
 function findBelowNames(texts: readonly string[]): Found[] {
+  // Most lines are seen to have no mark at once.
+  const possible = texts.flatMap((text, n) => (text.startsWith('#') || ':]>'.includes(text.at(-1) ?? ' ') ? [n] : []));
   for (const mark of MARKS) {
-    const marked = texts.flatMap((text, n) => (mark.test(text) ? [n] : []));
+    const marked = possible.filter((n) => mark.test(texts[n] ?? ''));
     if (marked.length < MIN_LINES) continue;
     const isOther = (at: number) => (texts[at] ?? '').trim() === '' || mark.test(texts[at] ?? '');
     const named = marked.filter((n) => isLoneValue(texts[n + 1]) && !isOther(n + 1) && isOther(n + 2));
