@@ -2,7 +2,7 @@ import { alignCells } from '../parse/extract/aligned.js';
 import { repeatedIn, withGroups } from '../parse/extract/columns.js';
 import { isBlank, isRule, type Line } from '../parse/lines.js';
 import { bareUnit, isUnit, unitAfterSlash, unitInName } from '../parse/values/unit.js';
-import { areSamples, type CellKind, isMeasure, isSubject, isWord, kindOf, kindsOf } from './kinds.js';
+import { areSamples, type CellKind, isMeasure, isQuantity, isSubject, isWord, kindOf, kindsOf } from './kinds.js';
 
 /** The lines above rows: names, units, and what else describes the columns. */
 
@@ -171,6 +171,8 @@ function findPropertyHeader(lines: readonly Line[], body: Body, top: number): He
   const isNumbered = names.cells[0] === '' && new Set(names.cells).size === names.cells.length;
   if (!isNames(names, body.kinds.length - 1, 1) && !(isNumbered && names.cells.slice(1).every(isNumberedName)))
     return undefined;
+  // Between names of two columns and their rows, names with a value are facts, and so are the names.
+  if (countColumns(body) < 3 && between.length > 1 && !isQuantity(names.cells[0] ?? '')) return undefined;
   // A list of facts above the names has other cells in each line.
   if (!between.every((line) => isWord(line.cells[0] ?? '') && line.cells[0] !== '')) return undefined;
   const units = between.find(isUnitRow);
@@ -206,7 +208,10 @@ function findDistantHeader(lines: readonly Line[], body: Body, top: number): Hea
   // Between names of two columns and their rows, a name and its value is a fact, and so are the names.
   const isAmongFacts =
     body.kinds.length < 4 && above.slice(0, Math.max(n, 0)).some((line) => kindsOf(line)[1] === 'number');
-  const isListed = names !== undefined && n > 0 && (isAmongFacts || above.slice(n + 1, n + 2).some(isFull));
+  const isBelowFacts =
+    names !== undefined && countColumns(body) < 3 && countPairs(lines, lines.indexOf(names), top) > 2;
+  const isListed =
+    names !== undefined && n > 0 && (isAmongFacts || isBelowFacts || above.slice(n + 1, n + 2).some(isFull));
   if (!names || isListed) return { from: body.from, rows: 0, units: 'inHeader', names: [], skip: [], properties: [] };
   return {
     from: lines.indexOf(names),
@@ -218,6 +223,11 @@ function findDistantHeader(lines: readonly Line[], body: Body, top: number): Hea
     title: above[0],
   };
 }
+
+/** How many of the lines directly above are a name and its value. */
+const countPairs = (lines: readonly Line[], at: number, top: number): number =>
+  lines.slice(Math.max(top, at - 6), at).filter((line) => filledCells(line).length === 2 && isWord(line.cells[0] ?? ''))
+    .length;
 
 /** Indexes of the lines directly above that can be names, nearest first: words only, about one for each column. */
 function namesAbove(lines: readonly Line[], body: Body, top: number): number[] {
@@ -264,6 +274,8 @@ function isNames(line: Line | undefined, width: number, share: number): boolean 
     /:$/.test(filled[0] ?? '') &&
     isSubject(filled[0] ?? '');
   if (colons > 0 && colons < filled.length && !isFirst) return false;
+  // The same code in all cells, such as `6:0`, says how the numbers are written.
+  if (filled.length > 2 && new Set(filled).size === 1 && /\d/.test(filled[0] ?? '')) return false;
   return filled.length >= Math.max(2, share * width) && filled.every((cell) => isWord(cell) && !VALUE.test(cell));
 }
 
@@ -384,7 +396,8 @@ export interface LongRow {
 
 /** Searches from the header to the line directly below the rows. */
 export function findLongRow(lines: readonly Line[], body: Body, header: Header, region: Range): LongRow | undefined {
-  const columns = Math.max(...header.names.map(widthOf));
+  // A delimiter behind the last name is for a column without one.
+  const columns = Math.max(...header.names.map(({ cells }) => cells.length));
   if (columns < 2) return undefined;
   for (let at = header.from + header.rows; at <= body.to && at < region.to; at++) {
     const line = lines[at];

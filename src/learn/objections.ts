@@ -163,13 +163,14 @@ const IS_READ = 'its parts are facts of their own';
 
 /** Why a name and its value are not a fact. */
 const WRONG: readonly Check[] = [
-  ['the name is not a word', ({ name }) => isNoName(name)],
+  ['the name is not a word', ({ name }) => isNoName(name) || PATH.test(name)],
   ['the value is another name', isAnotherName],
   // The unit of a column is written like a fact: `Humidity,%rh`.
   [
     'the value is only a unit',
     ({ name, text, isText }, { columnNames }) => isText && !columnNames.has(folded(name)) && isOnlyUnit(name, text),
   ],
+  ['a cell was cut at a sign that is no delimiter', ({ name, text }) => CELL_ADDRESS.test(name) && /;\S*;/.test(text)],
   ['the value repeats the name', ({ name, text, isText }) => isText && isRepeated(name, text)],
   ['a bracket is open, so the line was cut', ({ name, text }) => hasOpenBracket(name, text)],
   [IS_READ, isReadAsPair],
@@ -182,6 +183,7 @@ const DOUBTFUL: readonly Check[] = [
   ['the value contains other names with values', ({ text, isText }) => isText && hasPairs(text)],
 ];
 
+const CELL_ADDRESS = /^[A-Z]{1,2}\d+$/;
 const LABEL = /^\p{L}[^:=]*[:=]$/u;
 const PATH = /^(?:[A-Za-z]:[\\/]|\\\\|https?:)/;
 /** Their values can be names. */
@@ -290,10 +292,13 @@ function objectToFacts({ meta, tables }: Read, lines: readonly Line[], delimiter
   const facts = locate(meta, lines, context);
   const rows = rowsOfWords(facts);
   const isSwapped = areSwapped([...facts.values()]);
+  const named = new Set(lines.filter((line, n) => areNamesOf(line, lines[n + 1])));
   for (const [name, fact] of facts) {
     if (fact.text === '' || name === 'date' || meta.get(name)?.value === null) continue;
     const [wrong] = WRONG.find(([, fits]) => fits(fact, context)) ?? [];
     if (wrong !== undefined) objections.push({ fact: name, reason: wrong, isWrong: true });
+    else if (fact.line && named.has(fact.line))
+      objections.push({ fact: name, reason: 'its line has the names of the values below it', isWrong: true });
     else if (isSwapped && isWords(fact)) objections.push({ fact: name, reason: SWAPPED, isWrong: true });
     else if (fact.line && rows.has(fact.line))
       objections.push({ fact: name, reason: 'the line may be a row of a table' });
@@ -304,6 +309,13 @@ function objectToFacts({ meta, tables }: Read, lines: readonly Line[], delimiter
   }
   return objections;
 }
+
+/** `Year` `Month` `Day` above `2020` `09` `22`: as many numbers as words. */
+const areNamesOf = ({ cells }: Line, below: Line | undefined): boolean =>
+  cells.length > 2 &&
+  below?.cells.length === cells.length &&
+  cells.every((cell) => /^\p{L}{2}[^\d:=]*$/u.test(cell)) &&
+  below.cells.every((cell) => /^[-+]?\d/.test(cell));
 
 const SWAPPED = 'values seem to stand before their names';
 const MIN_SWAPPED = 3;

@@ -280,11 +280,12 @@ function groupsIn({ cells }: Line): string[][] {
   return groups;
 }
 
-/** Pairs, each perhaps with a unit, in several groups: their names differ. */
+/** Pairs, each perhaps with a unit, in several groups: their names are words, and differ. */
 function arePairsApart(lines: readonly Line[]): boolean {
   const apart = lines.map(groupsIn).filter((groups) => groups.length > 1);
   const names = apart.map(([, second]) => second?.[0]);
-  return apart.length > 1 && apart.flat().every(({ length }) => length <= 3) && new Set(names).size === names.length;
+  const isPair = (group: readonly string[]) => group.length <= 3 && /^\D*\p{L}{2}\D*$/u.test(group[0] ?? '');
+  return apart.length > 1 && apart.flat().every(isPair) && new Set(names).size === names.length;
 }
 
 /** Several pairs per line, each in one cell (`User: A, Test: 3`) or in two (`User:` `A` `Test:` `3`). */

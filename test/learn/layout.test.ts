@@ -319,6 +319,37 @@ describe('the delimiter', () => {
   });
 });
 
+describe('names of two columns', () => {
+  const ROWS = Array.from({ length: 8 }, (_, n) => `${380 + n}nm\t${27 + n}.5`).join('\n');
+
+  test('are not the first of many facts', async () => {
+    const record = await read(`Model Name\tLI-180\nSerial Number\tA18\nPFD\t171.1\nLUX\t7366.7\n${ROWS}\n`);
+    expect(columns(record).map((name) => name.replace(/ \[.*/, ''))).toEqual(['column 1', 'column 2']);
+    expect(meta(record)).toMatchObject({ 'Model Name': 'LI-180', LUX: 7366.7 });
+  });
+
+  test('are not the last of many facts, above a title', async () => {
+    const facts = 'Length,4000,\nLevel,1.67,\nSource,CH1,\nGain,5,\nTime, ,\nMode,Detail,\n';
+    const record = await read(
+      `${facts}Waveform Data,\n${Array.from({ length: 6 }, (_, n) => `-${n + 1}.5,3.2${n},`).join('\n')}\n`,
+    );
+    expect(columns(record).slice(0, 2)).toEqual(['column 1', 'column 2']);
+    expect(meta(record)).toMatchObject({ Mode: 'Detail' });
+  });
+});
+
+test('the same code above all columns is no name', async () => {
+  const record = await read(
+    `\n6:0  6:0  6:0\n${Array.from({ length: 5 }, (_, n) => `0.${n}  1.${n}  2.${n}`).join('\n')}\n`,
+  );
+  expect(columns(record)).toEqual(['column 1', 'column 2', 'column 3']);
+});
+
+test('a delimiter behind the last name is a column without a name', async () => {
+  const { doubts } = await learnt('No;ALB;;TP;\n1;3.4;g/dL;5.8;g/dL\n2;3.5;g/dL;5.9;g/dL\n');
+  expect(doubts.filter((doubt) => doubt.includes('cells, but the header'))).toEqual([]);
+});
+
 describe('names that cannot be assigned to columns', () => {
   const NAMES = ' peak  R.T.  corr.    % of\n   #   min  % max.   total\n';
   const ROWS = '  1   6.056 100.00  61.453\n  2   6.302  59.01  36.263\n  3  10.319   3.72   2.284\n';

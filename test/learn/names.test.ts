@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { pairsInCells } from '../../src/learn/pieces.js';
 import { columns, measured, meta, read, refusal, rows } from '../support/reading.js';
 
 /** No value has the name of another, and no value is made of several cells. */
@@ -51,6 +52,12 @@ describe('further cells of a fact', () => {
     expect(meta(record)).toMatchObject({ Product: 'Metformin 500 mg', Batch: 'MF-22', Analyst: 'R. Mehta', Lot: 'L7' });
     expect(record.meta.get('Speed')).toMatchObject({ value: 75, unit: 'rpm' });
     expect(record.meta.get('Notes')?.value ?? null).toBeNull();
+    const message = ['H|1||A.2|20120509', 'OBR|1||H2O-0001|wbc~rbc'].map((line, n) => ({
+      number: n + 1,
+      text: line,
+      cells: line.split('|'),
+    }));
+    expect(pairsInCells(message, '|').filter(({ finder }) => finder.value === 'each')).toEqual([]);
   });
 
   test('with names of their own are not read twice', async () => {

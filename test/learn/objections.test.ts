@@ -34,6 +34,14 @@ async function check(text: string, facts: Record<string, string>, tables: readon
 describe('a fact that the text does not support is left out', () => {
   test.each([
     ['a number as name', '0.026: -0.5', { '0.026': '-0.5' }, 'the name is not a word'],
+    ['a path as name', 'C:\\data\\S1\tMC', { 'C:\\data\\S1': 'MC' }, 'the name is not a word'],
+    ['half a cell', 'A2: 40;g/dL;415', { A2: '40;g/dL;415' }, 'a cell was cut at a sign that is no delimiter'],
+    [
+      'a name above its value',
+      'Year\tMonth\tDay\n2020\t09\t22',
+      { Year: 'Month' },
+      'its line has the names of the values below it',
+    ],
     ['a time as name', '14:09:24  Progressive', { '14:09:24': 'Progressive' }, 'the name is not a word'],
     ['a label as value', 'Pump: Delay:', { Pump: 'Delay:' }, 'the value is another name'],
     ['the name of another fact as value', 'Pump Delay', { Pump: 'Delay', Delay: '3' }, 'the value is another name'],
