@@ -30,6 +30,17 @@ const POINTS = [
 ];
 
 describe('JCAMP-DX', () => {
+  test('pairs below the last label are readings, not its value', async () => {
+    const text =
+      '##TITLE=S1\n##DATA TYPE=INFRARED SPECTRUM\n##XUNITS=1/CM\n##YUNITS=%T\n399.2  \t81.7 \n401.1  \t82.0 \n403.1  \t83.7 \n';
+    const record = await readAs('jcamp', text);
+    expect(columns(record)).toEqual(['x [1/CM]', 'y [%T]']);
+    expect(rows(record)[1]).toEqual({ x: 401.1, y: 82 });
+    expect(meta(record)).toMatchObject({ YUNITS: '%T' });
+    const words = await readAs('jcamp', `${text}see above\n`);
+    expect(words.tables).toEqual([]);
+  });
+
   test('labels are facts and data are readings without a mapping', async () => {
     const record = await readAs('jcamp', block('400 100 110\n404 110 108'), {});
     expect(meta(record)).toMatchObject({ TITLE: 'Polystyrene', 'JCAMP-DX': 4.24, NPOINTS: 4 });

@@ -95,8 +95,22 @@ function recordsIn(texts: readonly string[]): LabelledRecord[] {
       records.push({ label: label.trim(), key, lines: [value.trim()], number: n + 1 });
     }
   }
-  return records;
+  return records.some(({ key }) => DATA.has(key)) ? records : withBarePairs(records);
 }
+
+/** Some programs write pairs of numbers directly below the last label, without one that says so. */
+function withBarePairs(records: LabelledRecord[]): LabelledRecord[] {
+  const last = records.at(-1);
+  const [value = '', ...below] = last?.lines ?? [];
+  const pairs = below.filter((line) => line !== '');
+  if (!last || last.key.startsWith('END') || pairs.length < 3 || !pairs.every((line) => PAIR.test(line)))
+    return records;
+  const label = 'XYPOINTS';
+  const data = { label, key: label, lines: ['(XY..XY)', ...below], number: last.number };
+  return [...records.slice(0, -1), { ...last, lines: [value] }, data];
+}
+
+const PAIR = /^[-+]?[\d.]+(?:[eE][-+]?\d+)?(?:\s*[,;]\s*|\s+)[-+]?[\d.]+(?:[eE][-+]?\d+)?$/;
 
 /** Vendors write many private labels without a value. */
 const isEmptyPrivate = ({ label, lines }: LabelledRecord): boolean =>
