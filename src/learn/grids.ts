@@ -81,9 +81,14 @@ function namesSamples(header: Line): boolean {
   const [first = ''] = header.cells;
   const others = samplesOf(header);
   if (!isSubject(first) && !(first === '' && /\p{L}/u.test(others[0] ?? '') && areSamples(others))) return false;
+  // Samples in lines, what was measured several times in columns.
+  if (SAMPLES.test(first) && REPLICATE.test(others[0] ?? '')) return false;
   if (others.length < MIN_SAMPLES || others.includes('') || new Set(others).size < others.length) return false;
   return areSamples(others) || (!ALSO_FACT.test(first) && others.every((cell) => isWord(cell)));
 }
+
+const SAMPLES = /^(?:samples?|specimens?|proben?|compounds?|substances?|strains?|groups?|treatments?|names?|id)\b/i;
+const REPLICATE = /^(?:rep(?:licate|etition|eat)?s?|runs?|trials?|measurements?|readings?|messung|wiederholung)\b/i;
 
 const withoutEmptyEnd = (cells: readonly string[]): readonly string[] =>
   cells.slice(0, cells.findLastIndex((cell) => cell !== '') + 1);

@@ -185,6 +185,12 @@ describe('names in two lines', () => {
 });
 
 describe('a sheet with a column for each sample', () => {
+  test('is not one with a column for each replicate', async () => {
+    const text =
+      'Sample,Replicate 1,Replicate 2,Replicate 3\n"A, 10 µM",98.1,97.5,99.0\n"A, 1 µM",56.2,55.1,57.3\nDMSO,0.5,-0.3,0.1\n';
+    expect(columns(await read(text))[0]).toBe('Sample');
+  });
+
   test.each([
     ['Operator;Ada\nSample;1;2;3;4;5;6;7\npH;7.1;7.2;7.0;7.1;7.1;7.1;7.2\nTemp (°C);25;25;25;25;25;25;26\n'],
     ['Operator;Ada\n\nSample;S1;S2;S3\npH;7.1;7.2;7.0\nTemp (°C);25.1;25.2;25.0\nNote;ok;ok;cloudy\n'],
