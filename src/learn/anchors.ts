@@ -5,7 +5,7 @@ import { dateCandidates } from '../parse/values/date-candidates.js';
 import { escapeRegex } from '../text.js';
 import type { FinderMapping } from './pieces.js';
 
-/** Facts in lines that are no pair of name and value: a list of cells after a word, a heading. */
+/** Facts in lines that are no pair of name and value: `Serial 4711`, a list of cells after a word, a heading. */
 
 const MAX_UNNAMED_LINES = 12;
 const MAX_UNNAMED_CELLS = 20;
@@ -92,7 +92,7 @@ function describeHeading(line: Line, delimiter: string | undefined): FinderMappi
   return { ...describeByNumber(line, delimiter), line: '/\\S/' };
 }
 
-/** `Plate:,P1,1.3,`: the first cell names the others. */
+/** `Serial 4711` among such lines: the words before a value are its name. `Plate:,P1,1.3,`: the first cell names the others. */
 function describeByWords(line: Line, file: UnnamedFile): FinderMapping | undefined {
   const start = anchorOf(line, file);
   if (start === undefined || dateCandidates(line.text).length > 0) return undefined;
@@ -103,7 +103,22 @@ function describeByWords(line: Line, file: UnnamedFile): FinderMapping | undefin
     const name = first.replace(/\s*[:=]$/, '');
     return { line: first, cells: Object.fromEntries(places.map((at) => [at === 2 ? name : `${name} ${at}`, at])) };
   }
-  return undefined;
+  const [, words, value] = WORDS_AND_VALUE.exec(line.text.trim()) ?? [];
+  if (value === undefined || words !== start || !isInList(line, file)) return undefined;
+  return { match: `/^${escapeRegex(file.raw(line).replace(/\S+\s*$/, ''))}(?<${words.replaceAll(' ', '_')}>\\S+)/` };
+}
+
+const WORDS_AND_VALUE = /^(\p{L}+(?: \p{L}+){0,2}) (\S*\d\S*)$/u;
+/** Fewer such lines can be names of a product or a company: `Spectra 950`. */
+const MIN_LIST = 3;
+
+/** Whether the line is among several that are words and a value. */
+function isInList(line: Line, { lines }: UnnamedFile): boolean {
+  const isOther = ({ text }: Line) => !WORDS_AND_VALUE.test(text.trim());
+  const at = lines.indexOf(line);
+  const from = lines.findLastIndex((each, n) => n < at && isOther(each)) + 1;
+  const to = lines.findIndex((each, n) => n > at && isOther(each));
+  return (to < 0 ? lines.length : to) - from >= MIN_LIST;
 }
 
 function describeByNumber({ number: line, text, cells }: Line, delimiter: string | undefined): FinderMapping {

@@ -143,8 +143,8 @@ export function findMeans(lines: readonly Line[], hasUnits: boolean): Aside[] {
     const areOthers = shapes.slice(n).every((each) => /\p{L}/u.test(each) && !others.includes(each));
     return areOthers && provesMean(line, rows.slice(0, n));
   });
-  // What follows the mean can be a ratio, so only the mean certainly has the units of its columns.
-  const hasUnit = (_: Line, n: number) => !hasUnits || n === 0;
+  const above = rows.slice(0, at);
+  const hasUnit = (line: Line, n: number) => !hasUnits || n === 0 || isDeviation(line, above);
   const found = at < 0 ? [] : rows.slice(at);
   const asides: Aside[] = [
     { name: 'statistics', lines: found.filter(hasUnit) },
@@ -165,6 +165,22 @@ function provesMean(line: Line, above: readonly Line[]): boolean {
     if (Math.max(...numbers) - Math.min(...numbers) >= MIN_SPREAD * rounding) right++;
   }
   return right >= 2;
+}
+
+/** A standard deviation, the least or the greatest value has the unit of its column; a ratio has not. */
+function isDeviation(line: Line, above: readonly Line[]): boolean {
+  const checks = line.cells.flatMap((text, n) => {
+    const numbers = above.map(({ cells }) => toNumber(cells[n] ?? ''));
+    const value = toNumber(text);
+    if (text === '' || Number.isNaN(value) || numbers.some(Number.isNaN)) return [];
+    const mean = sumOf(numbers) / numbers.length;
+    const squares = sumOf(numbers.map((number) => (number - mean) ** 2));
+    const known = [Math.sqrt(squares / (numbers.length - 1)), Math.sqrt(squares / numbers.length)];
+    // Computed from more digits than the file has.
+    const isNear = (each: number) => Math.abs(each - value) <= 10 ** -digitsOf(text) + 0.1 * Math.abs(each);
+    return [known.some(isNear) || Math.min(...numbers) === value || Math.max(...numbers) === value];
+  });
+  return checks.length > 0 && checks.every(Boolean);
 }
 
 const sumOf = (numbers: readonly number[]): number => numbers.reduce((sum, number) => sum + number, 0);

@@ -96,3 +96,21 @@ const QUANTITY =
   /^(?:abs|absorbance|conc|concentration|area|height|width|weight|mass|volume|vol|values?|results?|mean|average|median|sd|stdev|cv|rsd|min|max|low|high|lower|upper|limit|temp|temperature|time|rt|ret|retention|pressure|signal|intensity|od|ph|ratio|amount|units?|counts?|dilution|factor|recovery|response|slope|intercept|error|tolerance|target|nominal|actual|measured|expected|deviation|yield|purity|viability|density|viscosity|wavelength|absorbanz|konzentration|fl[äa]che|h[öo]he|gewicht|masse|wert|ergebnis|einheit|mittelwert|temperatur|zeit|druck)(?:$|[^\p{L}])/iu;
 
 export const isQuantity = (name: string): boolean => QUANTITY.test(name) || unitInName(name) !== undefined;
+
+/** What facts of a run are called. */
+const NAME_OF_FACT =
+  /^(?:sample|specimen|operator|user|analyst|method|instrument|project|batch|lot|date|time|serial|model|detector|comments?|probe|bediener|benutzer|methode|ger[äa]t|datum|zeit)(?:[ _.-]*(?:id|name|no|nr|number|type))?[.:]?$/i;
+
+/**
+ * `Year` `Month` `Day` above `2020` `09` `22`: as many values as words. They are numbers, or two of the words are names
+ * of facts, one beside the other, so that they are no name and its value.
+ */
+export function areNamesAbove({ cells }: Line, below: Line | undefined): boolean {
+  if (cells.length < 3 || below?.cells.length !== cells.length || new Set(cells).size < cells.length) return false;
+  if (!cells.every((cell) => /^\p{L}{2}[^\d:=]*$/u.test(cell))) return false;
+  const isFactName = (cell: string | undefined): boolean => cell !== undefined && NAME_OF_FACT.test(cell);
+  return (
+    below.cells.every((cell) => /^[-+]?\d/.test(cell)) ||
+    cells.some((cell, n) => isFactName(cell) && isFactName(cells[n + 1]))
+  );
+}

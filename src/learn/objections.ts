@@ -4,7 +4,7 @@ import type { FileRecord, Table, Value } from '../model.js';
 import { compileSplit } from '../parse/cells.js';
 import type { Line, Refuse } from '../parse/lines.js';
 import { bareUnit, isUnit } from '../parse/values/unit.js';
-import { isNoValue, isSubject, kindOf } from './kinds.js';
+import { areNamesAbove, isNoValue, isSubject, kindOf } from './kinds.js';
 import { type FinderMapping, isRunningText } from './pieces.js';
 
 /** Compares what was read with the text of the file, however it was read, because a wrong value is worse than none. */
@@ -292,13 +292,13 @@ function objectToFacts({ meta, tables }: Read, lines: readonly Line[], delimiter
   const facts = locate(meta, lines, context);
   const rows = rowsOfWords(facts);
   const isSwapped = areSwapped([...facts.values()]);
-  const named = new Set(lines.filter((line, n) => areNamesOf(line, lines[n + 1])));
+  const named = new Set(lines.flatMap((line, n) => (areNamesAbove(line, lines[n + 1]) ? lines.slice(n, n + 2) : [])));
   for (const [name, fact] of facts) {
     if (fact.text === '' || name === 'date' || meta.get(name)?.value === null) continue;
     const [wrong] = WRONG.find(([, fits]) => fits(fact, context)) ?? [];
     if (wrong !== undefined) objections.push({ fact: name, reason: wrong, isWrong: true });
     else if (fact.line && named.has(fact.line))
-      objections.push({ fact: name, reason: 'its line has the names of the values below it', isWrong: true });
+      objections.push({ fact: name, reason: 'a line of names is above a line of their values', isWrong: true });
     else if (isSwapped && isWords(fact)) objections.push({ fact: name, reason: SWAPPED, isWrong: true });
     else if (fact.line && rows.has(fact.line))
       objections.push({ fact: name, reason: 'the line may be a row of a table' });
@@ -309,13 +309,6 @@ function objectToFacts({ meta, tables }: Read, lines: readonly Line[], delimiter
   }
   return objections;
 }
-
-/** `Year` `Month` `Day` above `2020` `09` `22`: as many numbers as words. */
-const areNamesOf = ({ cells }: Line, below: Line | undefined): boolean =>
-  cells.length > 2 &&
-  below?.cells.length === cells.length &&
-  cells.every((cell) => /^\p{L}{2}[^\d:=]*$/u.test(cell)) &&
-  below.cells.every((cell) => /^[-+]?\d/.test(cell));
 
 const SWAPPED = 'values seem to stand before their names';
 const MIN_SWAPPED = 3;

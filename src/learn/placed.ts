@@ -328,15 +328,17 @@ const ROW_SPLITS = ['tab', ';', ',', 'spaces', 'whitespace'] as const;
 
 /** A row of names above a single row of values, several times, or one that says who measured and how. */
 function findRowsOfNames(texts: readonly string[], all: number): Found[] {
-  const pairs: { readonly at: number; readonly split: string; readonly names: readonly string[] }[] = [];
+  const pairs: RowPair[] = [];
   for (let at = 0; at + 1 < texts.length; at++) {
     const pair = rowsAt(texts, at);
     if (!pair) continue;
+    // Words below words directly above: only the rows below show that they are values.
+    const above = pairs.length === 0 ? rowsOfWords(texts, at - (texts[at - 1] === '' ? 3 : 2), pair.split) : undefined;
     // A column that says which row it is makes a table of one row, unless the rows of names follow each other.
-    const isNext = pairs.at(-1)?.at === at - 2;
+    const isNext = (above ?? pairs.at(-1))?.at === at - 2;
     const isWho = pair.isAbove && pair.names.some((name) => WHO.test(name));
     if (isSubject(pair.names[0] ?? '') && !COMMENT.test(pair.split) && !isNext && !isWho) continue;
-    pairs.push({ at, ...pair });
+    pairs.push(...(above ? [above] : []), { at, ...pair });
     at++;
   }
   const names = pairs.flatMap((pair) => pair.names);
@@ -348,9 +350,25 @@ function findRowsOfNames(texts: readonly string[], all: number): Found[] {
   const hasMarks = pairs.every(({ split }) => COMMENT.test(split));
   if (!isRun || (!isFollowed && !hasMarks && pairs.length < MIN_LINES)) return [];
   return pairs.map(({ at, split, names: own }) => ({
-    finders: [describeRows(texts[at] ?? '', own, split)],
+    finders: own.length === 0 ? [] : [describeRows(texts[at] ?? '', own, split)],
     numbers: [at + 1, at + 2],
   }));
+}
+
+interface RowPair {
+  readonly at: number;
+  readonly split: string;
+  /** None if names and values can also be in every other cell. */
+  readonly names: readonly string[];
+}
+
+function rowsOfWords(texts: readonly string[], at: number, split: string): RowPair | undefined {
+  if (at < 0 || COMMENT.test(split)) return undefined;
+  const [names = [], values = []] = [texts[at], texts[at + 1]].map((text) =>
+    compileSplit(split).all(text?.trim() ?? ''),
+  );
+  if (names.length < 3 || names.length !== values.length || !areRowNames(names)) return undefined;
+  return { at, split, names: names.length % 2 === 0 ? [] : names };
 }
 
 const COMMENT = /^[#!%/]+/;

@@ -320,7 +320,7 @@ function describeRows(level: Level, { values: found, arrays, lists }: Content, o
   const own = nodes.filter((node) => (node.text || node.children.length === 0 || keyed) && valueAt(node)?.text);
   const ownName = keyed || nodes[0]?.name === '' ? 'value' : (nodes[0]?.name ?? 'value');
   const self: Part[] = own.length > 0 ? [{ path: '.', names: [ownName], nodes: own }] : [];
-  const values = [...self, ...found];
+  const values = [...self, ...found, ...arrays.filter((part) => isVector(part, level)).flatMap(vectorItems)];
   if (values.length === 0) return;
   const parts = values.map((part) => {
     const hasUnit = part.nodes.some((node) => valueAt(node)?.unit !== undefined || !isPlainNumber(valueAt(node)?.text));
@@ -337,9 +337,28 @@ function describeRows(level: Level, { values: found, arrays, lists }: Content, o
 const isDirect = ({ path, unit, names: [name = '', ...others] }: Part): boolean =>
   others.length === 0 && unit === undefined && (path === '.' || path === quotePart(name));
 
+/** Up to this number of values, a list in each row is a position or a range. */
+const MAX_VECTOR = 3;
+
+/** A short list without a partner, of the same length in all rows. */
+function isVector({ nodes, names }: Part, { nodes: rows, path }: Level): boolean {
+  const lengths = new Set(nodes.map(({ isList, children }) => (isList ? children.length : 0)));
+  const [length = 0] = lengths;
+  return path !== '' && rows.length > 1 && lengths.size === 1 && length > 0 && length <= MAX_VECTOR && names.length > 0;
+}
+
+const vectorItems = ({ path, names, nodes: [first], unit }: Part): Part[] =>
+  (first?.children ?? []).map((child, n, all) => ({
+    path: `${path}/${n}`,
+    names: all.length === 1 ? names : [...names.slice(0, -1), `${names.at(-1)} ${n + 1}`],
+    nodes: [child],
+    unit,
+  }));
+
 /** Arrays of one length are the columns of a table, each alone otherwise. */
-function describeArrays(level: Level, { arrays }: Content, outline: Outline): void {
+function describeArrays(level: Level, { arrays: all }: Content, outline: Outline): void {
   const isRoot = level.path === '';
+  const arrays = all.filter((part) => isRoot || !isVector(part, level));
   const keys = isRoot ? [] : keysOf(level);
   for (const group of zipped(arrays)) {
     const [first] = group;

@@ -54,8 +54,8 @@ describe('statistics below rows', () => {
     const record = await read(lines.map((line) => line.replaceAll(',', sign)).join('\n'));
     expect(record.tables.map(({ name, count }) => [name, count])).toEqual([
       ['readings', 3],
-      ['statistics', 1],
-      ['statistics without unit', 2],
+      ['statistics', 2],
+      ['statistics without unit', 1],
     ]);
     expect(rows(record).map(({ Minta }) => Minta)).toEqual(['A1', 'A2', 'A3']);
   });

@@ -97,11 +97,13 @@ describe('a list of facts', () => {
     expect(facts).not.toHaveProperty('O1 piezo');
   });
 
-  test('has a sign after each name', async () => {
+  test('needs several lines of words and a number', async () => {
     const title = 'Example GmbH\nSpectra 950\nSerial: 17\nLamp: D2\n';
     const facts = meta(await read(title + TABLE));
     expect(facts).not.toHaveProperty('Spectra');
     expect(facts).toMatchObject({ A2: 'Spectra 950', Serial: 17 });
+    const list = 'Example GmbH\n\nSerial 4711\nRun 12\nVersion 2.5\n';
+    expect(meta(await read(list + TABLE))).toMatchObject({ Serial: 4711, Run: 12, Version: 2.5 });
   });
 
   test('can have a line with several of them, and values with commas', async () => {
