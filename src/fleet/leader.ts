@@ -84,16 +84,15 @@ export function startLeading(deps: LeaderDeps) {
   const wake = (): void => delivery?.wake();
 
   const receiving = every(POLL_MS, clock, async () => {
-    try {
-      const received = await receive(journal, postgres, log);
-      if (received === 0) return undefined;
-      listInstruments();
-      wake();
-      return 0;
-    } catch (error) {
+    const received = await receive(journal, postgres, log).catch((error: unknown) => {
       log.warn({ reason: explain(error) }, 'cannot apply the operations of members, retrying');
       return undefined;
-    }
+    });
+    if (received === 0) return undefined;
+    // Also after a failure: what was applied before it is not applied again, and may be of a new instrument.
+    listInstruments();
+    wake();
+    return received && 0;
   });
   const apply = () => applyRequests(journal, ELSEWHERE);
   const decisions = applyDecisions({ apply, clock, log, wakeDelivery: wake, rescan: () => undefined });
