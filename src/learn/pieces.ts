@@ -136,7 +136,7 @@ function nameBehind(part: string, areCapital: boolean): string | undefined {
 }
 
 /** Which cell holds the value, if a type precedes it or a unit follows it. Cells are not joined unless they are text. */
-export function describePieces(lines: readonly Line[]): Pick<FinderMapping, 'value' | 'unit'> {
+function describePieces(lines: readonly Line[]): Pick<FinderMapping, 'value' | 'unit'> {
   const filled = (line: Line) => line.cells.filter((cell) => cell !== '').length;
   const long = lines.filter((line) => filled(line) >= 3 && !isRunningText(line));
   if (long.length === 0) return {};
