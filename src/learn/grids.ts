@@ -81,7 +81,7 @@ function namesSamples(header: Line): boolean {
   const [first = ''] = header.cells;
   const others = samplesOf(header);
   if (!isSubject(first) && !(first === '' && /\p{L}/u.test(others[0] ?? '') && areSamples(others))) return false;
-  // Samples in lines, what was measured several times in columns.
+  // Each line is a sample, and each column a repeated measurement.
   if (SAMPLES.test(first) && REPLICATE.test(others[0] ?? '')) return false;
   if (others.length < MIN_SAMPLES || others.includes('') || new Set(others).size < others.length) return false;
   return areSamples(others) || (!ALSO_FACT.test(first) && others.every((cell) => isWord(cell)));

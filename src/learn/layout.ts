@@ -254,7 +254,7 @@ function withAsides(table: FoundRows, lines: readonly Line[], end: number, isDel
 /** Statistics below a table, and blank lines among them. */
 const MAX_ASIDES = 20;
 
-/** Numbers below numbers, after a word. Between blanks, a cell that is missing can be any. */
+/** Numbers below numbers, after a word. Between blanks, any of the cells can be the one that is missing. */
 const fitsBelow = (line: Line | undefined, { kinds }: Body, isDelimited: boolean): boolean =>
   line !== undefined &&
   (isDelimited || line.cells.length === kinds.length) &&

@@ -1,13 +1,16 @@
 import { appendFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { systemClock } from '../../src/clock.js';
 import { loadConfig } from '../../src/config/load.js';
 import { createReaders } from '../../src/daemon/readers.js';
 import { runGoldenTests } from '../../src/mapping/tests.js';
 import type { DiskFile } from '../../src/model.js';
+import { keepHeapSmall } from '../../src/process.js';
 import { identify, stampOf } from '../../src/watch/identify.js';
 import { tempFolder } from '../support/temp-folder.js';
+
+vi.mock(import('../../src/process.js'), async (original) => ({ ...(await original()), keepHeapSmall: vi.fn() }));
 
 /** Real threads, and a reader for an instrument with these keys. */
 function setUp(keys = '', limits: Parameters<typeof createReaders>[0] = {}) {
@@ -53,6 +56,18 @@ test('a file is hashed, parsed and mapped, and an error keeps its kind, place an
     name: 'FileChangedError',
     where: { file: changed.path },
   });
+});
+
+test('the heap is kept smallest from the start of a thread for large files to its end', async () => {
+  vi.mocked(keepHeapSmall).mockClear();
+  const { reader, readers, write } = setUp();
+  const small = write('small.csv', WEIGHING);
+  await reader.read(small, NOW);
+  expect(vi.mocked(keepHeapSmall).mock.calls).toEqual([[false]]);
+  await reader.read(write('large.csv', WEIGHING + 'a,1.5\n'.repeat(50_000)), NOW);
+  expect(keepHeapSmall).toHaveBeenLastCalledWith(true);
+  await readers.stop();
+  expect(keepHeapSmall).toHaveBeenLastCalledWith(false);
 });
 
 test('a large file is handed over with its content', async () => {
