@@ -185,7 +185,7 @@ describe('units', () => {
         'Degrees C',
         'g/100 mL',
       ])
-      .concat('meters/second Volts nSv/h dS/m #/cm3 Jg^-1 cm2/Vs ohm/sq MSa/s Seconds'.split(' '))
+      .concat('meters/second Volts nSv/h dS/m #/cm3 Jg^-1 cm2/Vs ohm/sq MSa/s Seconds SEC'.split(' '))
       .concat(['MG/DL', 'MMOL/L', '10*9/L', 'x10⁹/L', '10e3/µL', 'mg/L as CaCO3', 'mOsm/kg', 'µIU/mL', 'MΩ cm']),
   )('%s is one', (unit) => {
     expect(isUnit(unit)).toBe(true);
@@ -261,5 +261,7 @@ describe('units', () => {
   test('an unknown unit after a slash counts only in numeric columns', () => {
     expect(unitAfterSlash('Signal/foo', false)).toBeUndefined();
     expect(unitAfterSlash('Signal/foo', true)).toEqual({ name: 'Signal', unit: 'foo' });
+    // A ratio to a reference.
+    expect(unitAfterSlash('p/p0', true)).toBeUndefined();
   });
 });

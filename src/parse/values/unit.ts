@@ -34,10 +34,10 @@ const PREFIXED: Readonly<Record<string, string>> = {
 /** Symbols and words without prefixes, separated by ` | `. */
 const PLAIN = `
   % | ‰ | ppm | ppb | ppt | ppmv | wt% | vol% | mol% | v/v | w/v | w/w
-  vol.% | Vol% | vol-% | Vol-% | vol.-% | Vol.-% | wt-% | wt.% | wt.-% | mol-% | %vol | % vol | ppmV | ppmw | % w/w | % v/v | % w/v | m/z | lux | oC | Deg C | DegC | mm Hg | Pa s | x g | VDC | Vpp | Vrms | Sec
+  vol.% | Vol% | vol-% | Vol-% | vol.-% | Vol.-% | wt-% | wt.% | wt.-% | mol-% | %vol | % vol | ppmV | ppmw | % w/w | % v/v | % w/v | m/z | lux | oC | Deg C | DegC | mm Hg | Pa s | x g | VDC | Vpp | Vrms
   %RH | %rh | %rH | RH% | RH(%) | % RH | % rh | %T | %R | %d.b. | dB | dBm | dBc
   °C | °F | ° | degC | deg C | deg. C | degF | deg F | deg | Deg | degrees | arcmin | arcsec | mrad
-  sec | secs | second | seconds | msec | usec | min | mins | minute | minutes
+  second | usec | min | mins | minute | minutes
   h | hr | hrs | hour | hours | d | day | days
   nanometers | Angstrom | angstrom | Angstroms | micron | microns | inch | in | ft
   lb | lbs | oz | psi | psia | psig | atm | mmHg | inHg | cmH2O | mH2O | barg | kgf | lbf
@@ -52,7 +52,7 @@ const PLAIN = `
 
 /** Also with a capital letter, or all in capital letters. */
 const WORDS = `
-  percent | seconds | minutes | hours | days | degree | degrees | deg C | deg F | degrees C | degrees F | degree C
+  percent | sec | secs | msec | seconds | minutes | hours | days | degree | degrees | deg C | deg F | degrees C | degrees F | degree C
   degrees Celsius | meter | meters | metre | metres | centimeters | millimeters | micrometers | kilometers
   millivolts | microvolts | milliamps | ampere | amperes | newton | newtons | pascal | pascals | kilopascals
   millibar | millibars | hertz | joule | joules | gram | grams | kilograms | milligrams | liter | liters | litres
@@ -210,7 +210,9 @@ export function unitAfterSlash(name: string, anyUnit: boolean): { name: string; 
         : { name: name.slice(0, at).trim(), unit };
   }
   const last = name.lastIndexOf('/');
-  if (!anyUnit || last < 1 || last === name.length - 1) return undefined;
+  // `p/p0` is a ratio to a reference.
+  if (!anyUnit || last < 1 || last === name.length - 1 || name.startsWith(name.slice(0, last), last + 1))
+    return undefined;
   return { name: name.slice(0, last).trim(), unit: name.slice(last + 1).trim() };
 }
 
