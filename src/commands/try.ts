@@ -19,7 +19,7 @@ import { choosePlot, describePlot, isPlot, type PlotChoice } from '../map/plot.j
 import { DATE_FROM, markedComments, type QuarantinedTrial, type Trial, tryQuarantined } from '../mapping/mapping.js';
 import { openRun } from '../mapping/sample.js';
 import { runGoldenTests, type TestResult } from '../mapping/tests.js';
-import type { Table } from '../model.js';
+import type { Table, Value } from '../model.js';
 import { keepHeapSmall } from '../process.js';
 import { formatBytes, indent, plural, terminalLine, terminalText } from '../text.js';
 import { configFrom, type JsonOption, unknownInstrument, withJson } from './options.js';
@@ -127,7 +127,7 @@ export const trialAsJson = (trial: Trial | QuarantinedTrial) => ({
   /** Why nothing would be sent. What follows is only what was read. */
   ...('quarantine' in trial && { quarantine: explain(trial.quarantine) }),
   record: {
-    meta: Object.fromEntries([...trial.record.meta].map(([name, { value }]) => [name, value])),
+    meta: factsAsJson(trial.record.meta),
     tables: trial.record.tables.map(tableAsJson),
     unread: trial.record.unread,
   },
@@ -137,6 +137,20 @@ export const trialAsJson = (trial: Trial | QuarantinedTrial) => ({
   omits: trial.omits,
   plot: plotAsJson(choosePlot(trial.record, trial.instrument.experiment?.plot)),
 });
+
+/** A unit stands beside its fact as `NAME unit`, unless the file has a fact of that name. */
+const factsAsJson = (facts: ReadonlyMap<string, Value>) =>
+  Object.fromEntries(
+    [...facts].flatMap(([name, { value, unit }]) => {
+      const unitName = `${name} unit`;
+      return unit === undefined || facts.has(unitName)
+        ? [[name, value]]
+        : [
+            [name, value],
+            [unitName, unit],
+          ];
+    }),
+  );
 
 /** `reason`: why there is none. */
 function plotAsJson(plot: PlotChoice) {

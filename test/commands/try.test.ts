@@ -23,3 +23,18 @@ test('try --json gives the number of rows if it does not show all of them', () =
   });
   expect(trialAsJson(trial(1)).record.tables[0]).not.toHaveProperty('count');
 });
+
+test('try --json has the unit of a fact beside it, unless the file has a fact of that name', () => {
+  const { record, ...rest } = trial(1);
+  const facts = {
+    Weight: { value: 12.492, text: '12.492', unit: 'mg' },
+    Operator: { value: 'Ada', text: 'Ada' },
+    Signal: { value: 5, text: '5', unit: 'mV' },
+    'Signal unit': { value: 'counts', text: 'counts' },
+  };
+  const shown = trialAsJson({ ...rest, record: { ...record, meta: new Map(Object.entries(facts)) } } as Trial);
+  expect(shown.record.meta).toEqual({
+    ...{ Weight: 12.492, 'Weight unit': 'mg' },
+    ...{ Operator: 'Ada', Signal: 5, 'Signal unit': 'counts' },
+  });
+});
