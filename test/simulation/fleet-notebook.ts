@@ -1,3 +1,4 @@
+import type { Key } from '../../src/config/secrets.js';
 import type { Notebook } from '../../src/deliver/context.js';
 import { NotebookError } from '../../src/errors.js';
 import { LEASE_MS, MARGIN_MS } from '../../src/fleet/lease.js';
@@ -10,12 +11,12 @@ import type { SimulatedProcess } from './timeline.js';
 /** The key of the configuration, which every member has. */
 export const CONFIGURED = 'configured';
 
-/** The notebook over the network of one member. `key`: checked when a request arrives. */
+/** The notebook over the network of one member. The key is checked when a request arrives. */
 export function connectNotebook(
   site: Site,
   member: Member,
   process: SimulatedProcess,
-  key: () => string,
+  key: Key,
   schedule: Schedule,
 ) {
   const { world, keys, givesKeys } = site;
@@ -51,7 +52,7 @@ export function connectNotebook(
     };
     return schedulePaused(async () => {
       check?.();
-      const used = key();
+      const used = key.current();
       if (pauses) {
         // Only a session key stops a request after any time.
         const ms = used === CONFIGURED ? Math.min(pauses.afterLookMs, MAX_STUCK_MS) : pauses.afterLookMs;
@@ -65,7 +66,10 @@ export function connectNotebook(
         return uploaded();
       };
       trace?.(`${member.name}, ${used}:`);
-      return send({ ...request, carryOut }, world, process, member.notebook.isCut);
+      return send({ ...request, carryOut }, world, process, member.notebook.isCut).catch((error: unknown) => {
+        if (error instanceof NotebookError && error.failure === 'auth') key.refresh();
+        throw error;
+      });
     }, request.isWrite);
   });
   return { ...api, close: async () => undefined };

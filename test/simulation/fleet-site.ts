@@ -159,6 +159,8 @@ export function leaderOf(members: readonly Member[]): Member {
 
 /** How often a leader asks for operations and decisions. */
 const LEADER_POLLS: readonly number[] = [500, 1000];
+/** After an outage, one request a second is sent. */
+const SLOW_REQUEST_MS = 1000;
 const ELECT_MS = 2000;
 const REPORT_MS = 5000;
 const HEARTBEAT_MS = 10_000;
@@ -185,7 +187,9 @@ function isIdleInSmall(site: Site, { slot, isDeliverer }: Member, waitMs: number
   if (slot.copy.leads()) {
     if (waitMs === ELECT_MS) return !world.remaps && !isKept;
     if (waitMs === REPORT_MS) return !isKept && database.leaseLeftMs() > 2 * REPORT_MS - 1000 && phase !== 'reporting';
-    return LEADER_POLLS.includes(waitMs) && database.waiting() === 0 && !world.remaps;
+    if (!LEADER_POLLS.includes(waitMs) || database.waiting() > 0 || world.remaps) return false;
+    // A request may wait for its turn as long as a poll does, and is too late after 40 times that.
+    return waitMs !== SLOW_REQUEST_MS || areDone(slot.copy.connection, world);
   }
   if (isKept || (isDeliverer && database.leaseLeftMs() <= 0)) return false;
   if (waitMs === ELECT_MS) return !world.remaps;

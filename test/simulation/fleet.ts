@@ -118,8 +118,7 @@ async function takeLog({ logger, world }: Site, { name, running }: Member): Prom
 
 function outsideOf(site: Site, member: Member, process: SimulatedProcess): Outside {
   const { world, database } = site;
-  const open = (key: Key, schedule: Schedule) =>
-    connectNotebook(site, member, process, () => key.current(), schedule) as never;
+  const open = (key: Key, schedule: Schedule) => connectNotebook(site, member, process, key, schedule) as never;
   return {
     openDatabase: () => database.open(process, member.database),
     openCopy: () => {
