@@ -12,13 +12,7 @@ import type { SimulatedProcess } from './timeline.js';
 export const CONFIGURED = 'configured';
 
 /** The notebook over the network of one member. The key is checked when a request arrives. */
-export function connectNotebook(
-  site: Site,
-  member: Member,
-  process: SimulatedProcess,
-  key: Key,
-  schedule: Schedule,
-) {
+export function connectNotebook(site: Site, member: Member, process: SimulatedProcess, key: Key, schedule: Schedule) {
   const { world, keys, givesKeys } = site;
   const { random, timeline, trace } = world;
   const refuse = (status: number): NotebookError => new NotebookError('auth', `refused: ${status}`, { status });
