@@ -161,6 +161,17 @@ describe('column units', () => {
     ]);
   });
 
+  test('are not cut at the slash within them, and 1 is none', async () => {
+    const text = 'Flow mln/min,Rate xtk/min,Time/min,Cycle / 1,Step / 1\n1,2,3,4,rest\n';
+    expect(columns(await read(text, { table: { units: 'slash' } }))).toEqual([
+      'Flow [mln/min]',
+      'Rate xtk/min',
+      'Time [min]',
+      'Cycle',
+      'Step',
+    ]);
+  });
+
   test('are after a slash, in the next row, or absent', async () => {
     expect(columns(await read('T/°C;date/time\n1;x\n', { table: { units: 'slash' } }))).toEqual([
       'T [°C]',

@@ -152,7 +152,8 @@ export function splitUnit(
     case 'inHeader':
       return (isNumeric ? unitInName(name) : undefined) ?? { name };
     case 'slash':
-      return unitAfterSlash(name, isNumeric) ?? { name };
+      // `Cycle / 1`: a number without a unit.
+      return / \/ 1$/.test(name) ? { name: name.slice(0, -4).trim() } : (unitAfterSlash(name, isNumeric) ?? { name });
     case 'nextRow':
     case 'firstRow':
     case 'none':

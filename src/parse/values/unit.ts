@@ -48,7 +48,8 @@ const PLAIN = `
   °Brix | °Bx | Brix | dpm | DPM | ×g | xg
   amu | Kcps | Mcps | mdeg | vol % | %w/w | %v/v | %w/v | % sat | %sat | %B | % B | FAU | MicroAmps | pH units | ° C | mPa s | MΩ cm
   d.nm | d.µm | d.um | db | dbar | emu | mg KOH/g | SCCM | SLM | CPM | CPS | mR | uR | Vs | V-s | Am2 | sq | div
-  Ohm-cm | ohm-cm | Ohm-m | ohm-m | dBV | dBuV | dBi | dBA | dB(A) | mph | km/h | knots | kts | gf | FTU | S.U. | pts | gpm | GPM | gph | cfm | CFM | cfs | lps | Vickers`;
+  Ohm-cm | ohm-cm | Ohm-m | ohm-m | dBV | dBuV | dBi | dBA | dB(A) | mph | km/h | knots | kts | gf | FTU | S.U. | pts | gpm | GPM | gph | cfm | CFM | cfs | lps | Vickers
+  mln | ln | smL | sL | NmL | Nml | Nm3 | Ohmcm2 | Ohm cm2 | Ω cm2 | Ωcm2 | cm3/g STP | cm3 STP/g | cm3(STP)/g | mmol/g STP`;
 
 /** Also with a capital letter, or all in capital letters. */
 const WORDS = `
@@ -203,6 +204,8 @@ export function unitAfterSlash(name: string, anyUnit: boolean): { name: string; 
   if (atEnd) return atEnd;
   for (let at = name.indexOf('/'); at > 0; at = name.indexOf('/', at + 1)) {
     const unit = bareUnit(name.slice(at + 1)) ?? '';
+    // `Flow scx/min`: what is no word is the first part of a unit.
+    if (NO_WORD.test(name.slice(0, at))) return undefined;
     // The name `mg/dL` is a unit, `T/K` a symbol and its unit.
     if (isUnit(unit))
       return /^\p{L}{2,}$/u.test(name.slice(0, at)) && isUnit(name)
@@ -215,6 +218,9 @@ export function unitAfterSlash(name: string, anyUnit: boolean): { name: string; 
     return undefined;
   return { name: name.slice(0, last).trim(), unit: name.slice(last + 1).trim() };
 }
+
+/** The last letters of a name: small consonants, or a capital letter behind small ones. */
+const NO_WORD = /\s(?:[b-df-hj-np-tv-xz]{2,4}|[a-z]{1,2}[A-Z][a-z]?)$/;
 
 /** Quantities by the letter of their unit. `220K` can also be a model or 220 thousand, and `3C` a well. */
 const BY_LETTER: Readonly<Record<string, RegExp>> = {
