@@ -66,9 +66,10 @@ function freeLines(lines: readonly Line[], isFree: (line: Line) => boolean): Lin
   });
 }
 
-/** Not a rule, not the name of a section or of an empty fact, not prose. */
+/** Not a rule, not the name of a section or of an empty fact, not prose, not numbers that nothing names. */
 const isInformative = ({ text }: Line): boolean =>
   text.length <= 300 &&
+  !/^[-+\d.,;|eE\s]*[-+]?\d[\d.]*(?:[eE][-+]?\d+)?[\s,;|]*$/.test(dateCandidates(text).length > 0 ? '' : text) &&
   /[\p{L}\p{N}]{2}/u.test(text) &&
   !/^\W*\[[^\]]*\]\W*$|[:=]\W*$/.test(text) &&
   !/^[~>]|^[-=_*#]{3}.*[-=_*#]{3}$|^\W*[A-Z\d_]*_(?:START|BEGIN|END|STOP)\W*$/.test(text.trim());

@@ -160,7 +160,12 @@ function describeStart(from: number, file: DescribedFile): TableMapping {
   const { lines } = file;
   const above = lineAbove(lines, from);
   if (firstLine(file) === lines[from] || !above) return { header: 'none' };
-  return { header: 'none', after: anchorOf(above, file) ?? shapeOf(above, file) ?? above.number };
+  // Numbers differ in the next file.
+  const isFirst = !/\p{L}{2}/u.test(above.text) && firstLine(file) === above;
+  return {
+    header: 'none',
+    after: isFirst ? above.number : (anchorOf(above, file) ?? shapeOf(above, file) ?? above.number),
+  };
 }
 
 /** By its names if no earlier line starts with them, otherwise below its title, otherwise by its number. */

@@ -367,7 +367,7 @@ export const PLAIN_NUMBER = /^\d+(?:\.\d+)?$/;
 
 const MAX_AXIS_ROWS = 100;
 
-const isMonotonic = (numbers: readonly number[]): boolean => {
+export const isMonotonic = (numbers: readonly number[]): boolean => {
   const steps = numbers.slice(1).map((number, n) => number - (numbers[n] ?? 0));
   return steps.every((step) => step > 0) || steps.every((step) => step < 0);
 };
@@ -389,8 +389,9 @@ export function countColumns({ kinds }: Body): number {
 export interface LongRow {
   readonly at: number;
   readonly line: Line;
-  /** How many columns the header names. */
+  /** How many columns the header names; without one, how many the other rows have. */
   readonly columns: number;
+  readonly isAboveRows?: boolean;
   readonly body: Body;
 }
 
@@ -440,10 +441,10 @@ interface NumberRange {
   readonly most: number;
 }
 
-const toNumber = (cell: string | undefined): number => Number.parseFloat((cell ?? '').replace(',', '.'));
+export const toNumber = (cell: string | undefined): number => Number.parseFloat((cell ?? '').replace(',', '.'));
 
 /** The numbers of a column, with a margin. Undefined if there are too few. */
-function numberRange(rows: readonly Line[], column: number): NumberRange | undefined {
+export function numberRange(rows: readonly Line[], column: number): NumberRange | undefined {
   const values = rows.map(({ cells }) => toNumber(cells[column])).filter(Number.isFinite);
   if (values.length < 2) return undefined;
   const [least, most] = [Math.min(...values), Math.max(...values)];
@@ -452,7 +453,7 @@ function numberRange(rows: readonly Line[], column: number): NumberRange | undef
 }
 
 /** Whether a number is about as large as those of a column. Without numbers to compare it with, it is. */
-const isInRange = (value: number, range: NumberRange | undefined): boolean =>
+export const isInRange = (value: number, range: NumberRange | undefined): boolean =>
   !Number.isFinite(value) || !range || (value >= range.least && value <= range.most);
 
 /** Without the empty cells that trailing delimiters leave. */

@@ -20,6 +20,7 @@ import {
 } from './header.js';
 import { areSamples, isMeasure, isQuantity, isSimilarWidth, isSubject, isWord, kindsOf, mergeKinds } from './kinds.js';
 import { type FoundBeside, type FoundLevels, findBeside, findLevels } from './levels.js';
+import { belowSettings, findSingleValues, judgeFirstRow, unclearRow } from './parameters.js';
 
 /** Where the tables of a file are: which lines are rows, which are headers, which are plates. */
 
@@ -70,7 +71,7 @@ export async function findLayout(
   facts: ReadonlySet<number> = NO_LINES,
 ) {
   const nested = facts.size > 0 ? [] : findLevels(lines, delimiter);
-  const beside = nested.length > 0 || facts.size > 0 ? undefined : findBeside(lines);
+  const beside = nested.length > 0 || facts.size > 0 ? undefined : (findBeside(lines) ?? findSingleValues(lines));
   const special: Range[] = [...nested, ...(beside ? [beside] : []), ...rangesOf(lines, facts)];
   const isFree = ({ from }: Range) => !special.some((each) => from >= each.from && from < each.to);
   const plates = findPlates(lines)
@@ -166,8 +167,12 @@ async function search(lines: readonly Line[], region: Range, state: Search): Pro
   const rows = await findBody(lines, region, slice);
   if (!rows) return;
   const first = lines[rows.from];
-  const body = first && isAxis(first, rows, lines) ? { ...rows, from: rows.from + 1 } : rows;
-  const header = findHeader(lines, body, region.from);
+  const below = first && isAxis(first, rows, lines) ? { ...rows, from: rows.from + 1 } : rows;
+  const named = findHeader(lines, below, region.from);
+  const start = named.rows === 0 ? judgeFirstRow(lines, below) : 'row';
+  const body = start === 'settings' ? belowSettings(lines, below) : below;
+  const header = start === 'settings' ? { ...named, from: body.from } : named;
+  if (start === 'unclear') state.long.push(...unclearRow(lines, body));
   const from = header.rows === 0 ? body.from : header.from;
   const rowsAndNames = withSureNames({ kind: 'rows', from, to: body.to, body, header }, lines, state.isDelimited);
   const isFound = isTable(lines, body, header, region) && !(rowsAndNames.isNameless && countRows(lines, body) < 3);

@@ -364,11 +364,14 @@ const mixedError = (line: Line, refuse: Refuse): FileError =>
     hint: 'describe one table for each kind, for example `parse: { table: { header: "…", skip: "…" } }`',
   });
 
-const longRowError = ({ line, columns }: LongRow, refuse: Refuse): FileError =>
-  refuse(`this row has ${line.cells.length} cells, but the header has ${columns}`, {
-    line,
-    hint: `if it is not a row: \`parse: { table: { skip: ${startOf(line.text)} } }\`; if the header lacks names: \`parse: { table: { header: none, columns: […] } }\` with all of them`,
-  });
+const longRowError = ({ line, columns, isAboveRows }: LongRow, refuse: Refuse): FileError =>
+  refuse(
+    `this row has ${line.cells.length} cells, but the ${isAboveRows ? 'rows below it have' : 'header has'} ${columns}`,
+    {
+      line,
+      hint: `if it is not a row: \`parse: { table: { skip: ${startOf(line.text)} } }\`; if the header lacks names: \`parse: { table: { header: none, columns: […] } }\` with all of them`,
+    },
+  );
 
 const namelessError = (line: Line, refuse: Refuse): FileError =>
   refuse('the names cannot be assigned to the columns, so these have no names', {
