@@ -448,7 +448,7 @@ function extend(body: Body, lines: readonly Line[], region: Range): Body {
   // A line that only partly looks like a row is one if rows follow it.
   for (let at = to; at < region.to; at++) {
     const line = lines[at];
-    if (isRepeated(line) || (isRow(line, body) && startsAlike(line, body))) to = at + 1;
+    if (isRepeated(line) || (isRow(line, body) && startsAlike(line, body)) || isTrimmedRow(line, body)) to = at + 1;
     else if (!isRow(line, body) && !isShortRow(line, body)) break;
   }
   return { from, to, kinds: body.kinds };
@@ -478,6 +478,14 @@ function isShortRow(line: Line | undefined, { kinds }: Body): boolean {
   if (!line || !isMeasure(kinds[0]) || line.cells.length < 2 || line.cells.length >= kinds.length) return false;
   const own = kindsOf(line);
   return isMeasure(own[0]) && own.every((kind, n) => kind === 'any' || kind === kinds[n]);
+}
+
+/** More cells than a fact has, all of the kinds of their columns. Only the last cells of the row are missing. */
+function isTrimmedRow(line: Line | undefined, { kinds }: Body): boolean {
+  if (!line || line.cells.length <= MAX_FACT_CELLS || line.cells.length >= kinds.length) return false;
+  const own = kindsOf(line);
+  const matching = own.filter((kind, n) => isMeasure(kind) && kind === kinds[n]).length;
+  return matching >= 3 && own.every((kind, n) => kind === 'any' || kinds[n] === 'any' || kind === kinds[n]);
 }
 
 /** Whether a line has the same kinds of cells as the rows. Names of rows are also those of facts, so they do not count. */

@@ -207,6 +207,20 @@ test('a short row does not end a table, and is not read as another one', async (
   expect(rows(record)[3]).toEqual({ Time: 3, Voltage: 0.3, Current: null, Note: null });
 });
 
+test('a last row without its empty cells is a row, not facts, also if rows start with a name', async () => {
+  const text = [
+    'Well,Pos,Ct,Slope,Offset,Result,Reported,Remark,Low,High,',
+    'A1,1,20.61,0.0046,1.141,767,767 cp/mL,,155,4898,',
+    'A2,2,20.74,0.0055,1.056,213,213 cp/mL,,155,4898,',
+    'A3,3,20.59,0.0056,1.046,96,96 cp/mL,,155,4898,',
+    'A4,4,20.88,0.0060,1.021,18,< 40 cp/mL',
+  ];
+  const record = await read(`Operator,Ada\n\n${text.join('\n')}\n`);
+  expect(record.tables.map(({ count }) => count)).toEqual([4]);
+  expect(rows(record)[3]).toMatchObject({ Well: 'A4', Result: 18, High: null });
+  expect(meta(record)).toEqual({ Operator: 'Ada' });
+});
+
 describe('facts beside readings', () => {
   const facts = [
     'Record Length,2500,Points',
