@@ -181,6 +181,13 @@ describe('column units', () => {
     expect(columns(await read('T (s),n\n1,2\n', { table: { units: 'none' } }))).toEqual(['T (s)', 'n']);
   });
 
+  test('are in brackets in all columns of a row: other words are the rest of a name', async () => {
+    const record = await read('RT,ISTD,Amt/Area\n[min],used,ratio\n1,1,2\n', { table: { units: 'nextRow' } });
+    expect(columns(record)).toEqual(['RT [min]', 'ISTD used', 'Amt/Area ratio']);
+    const bare = await read('RT,Signal\nmin,foo\n1,1\n', { table: { units: 'nextRow' } });
+    expect(columns(bare)).toEqual(['RT [min]', 'Signal [foo]']);
+  });
+
   test('are in the next row even without a header', async () => {
     const text = 'file,x\nnm,A\n400,0.043\n';
     const record = await read(text, {

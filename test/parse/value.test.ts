@@ -226,6 +226,10 @@ describe('units', () => {
     ['Mass /mg', 'Mass', 'mg'],
     ['Temp, °C (S/N: 203, SEN: 4)', 'Temp (S/N: 203, SEN: 4)', '°C'],
     ['DSC/(mW/mg)', 'DSC', 'mW/mg'],
+    ['Time(s)', 'Time', 's'],
+    ['RT(s)', 'RT', 's'],
+    ['Gap (s)', 'Gap', 's'],
+    ['MFC1 Measure mln/min', 'MFC1 Measure', 'mln/min'],
   ])('%s has a unit in brackets, after a comma, or at its end if it is no word', (written, name, unit) => {
     expect(unitInName(written)).toEqual({ name, unit });
   });
@@ -243,6 +247,8 @@ describe('units', () => {
     'mL/min',
     'Well (A1)',
     ', mg',
+    'Totals without ISTD(s)',
+    'Peak(s)',
   ])('%s has no unit', (written) => {
     expect(unitInName(written)).toBeUndefined();
   });
@@ -254,8 +260,14 @@ describe('units', () => {
     ['T/°C', 'T', '°C'],
     ['DSC/(mW/mg)', 'DSC', 'mW/mg'],
     ['Flow rate mL/min', 'Flow rate', 'mL/min'],
+    ['step time/s', 'step time', 's'],
+    ['t/h', 't', 'h'],
   ])('%s has a unit after the slash', (written, name, unit) => {
     expect(unitAfterSlash(written, false)).toEqual({ name, unit });
+  });
+
+  test.each(['pulses/min', 'Gas flow xyz/min', 'Events/s'])('%s is a number per time, not a time', (written) => {
+    expect(unitAfterSlash(written, false)).toBeUndefined();
   });
 
   test('an unknown unit after a slash counts only in numeric columns', () => {

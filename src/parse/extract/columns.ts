@@ -1,7 +1,7 @@
 import type { Where } from '../../config/grammar.js';
 import type { TableOptions } from '../../config/vocabulary.js';
 import { joinTexts, type Line, type Refuse, suggestName } from '../lines.js';
-import { bareUnit, unitAfterSlash, unitInName } from '../values/unit.js';
+import { bareUnit, isUnit, unitAfterSlash, unitInName } from '../values/unit.js';
 import type { NumberReader } from '../values/value.js';
 import type { Context } from './context.js';
 
@@ -173,15 +173,21 @@ export function readHeader({ header, units }: Head): FileColumn[] {
   const unique = createUniqueNames();
   const width = Math.max(0, ...[...header, ...(units ? [units] : [])].map(({ cells }) => cells.length));
   const names = joinRows(header, width);
+  const areBracketed = units?.cells.some(isBracketed);
   return Array.from({ length: width }, (_, cell) => {
-    const name = cleanName(names[cell] ?? '');
-    const written = units?.cells[cell];
-    const unit = UNITS_LABEL.test(written ?? '') ? undefined : bareUnit(written);
+    const written = units?.cells[cell] ?? '';
+    const isLabel = UNITS_LABEL.test(written);
+    const isWord = areBracketed && names[cell] && /^\p{L}{2,}$/u.test(written) && !isUnit(written) && !isLabel;
+    const name = cleanName(isWord ? `${names[cell]} ${written}` : (names[cell] ?? ''));
+    const unit = isWord || isLabel ? undefined : bareUnit(written);
     return name === ''
       ? { ...unnamedColumn(cell), name: unique(unnamedColumn(cell).name), unit }
       : namedColumn(unique(name), cell, unit);
   });
 }
+
+/** Beside `[min]`, the word `used` is no unit but the rest of a name. */
+const isBracketed = (cell: string): boolean => /^(?:\[.*\]|\(.*\))$/.test(cell.trim());
 
 /** What the row of units is called, in its first cell, and what it calls a column of numbers without a unit. */
 const UNITS_LABEL =

@@ -47,6 +47,7 @@ const PLAIN = `
   mVolt | Amp | Amps | amp | amps | Pas | mPas | lxh | Lux | PSU | psu | kDa | kb | nt | SCFM | Nl | rev | px | pixel
   °Brix | °Bx | Brix | dpm | DPM | ×g | xg
   amu | Kcps | Mcps | mdeg | vol % | %w/w | %v/v | %w/v | % sat | %sat | %B | % B | FAU | MicroAmps | pH units | ° C | mPa s | MΩ cm
+  mln | mLn | smL | sml | SmL | NmL | Nml | sL | Nm3 | Sm3
   d.nm | d.µm | d.um | db | dbar | emu | mg KOH/g | SCCM | SLM | CPM | CPS | mR | uR | Vs | V-s | Am2 | sq | div
   Ohm-cm | ohm-cm | Ohm-m | ohm-m | dBV | dBuV | dBi | dBA | dB(A) | mph | km/h | knots | kts | gf | FTU | S.U. | pts | gpm | GPM | gph | cfm | CFM | cfs | lps | Vickers
   mln | ln | smL | sL | NmL | Nml | Nm3 | Ohmcm2 | Ohm cm2 | Ω cm2 | Ωcm2 | cm3/g STP | cm3 STP/g | cm3(STP)/g | mmol/g STP`;
@@ -163,6 +164,8 @@ export function unitInName(name: string): { name: string; unit: string } | undef
     // A remark behind the unit: `Temp, °C (S/N: 203, SEN: 4)`.
     const before = /[:,]/.test(unit) ? unitAfterComma(rest) : undefined;
     if (before) return { name: `${before.name} ${name.slice(at)}`, unit: before.unit };
+    // `Peak(s)`
+    if (unit === 's' && /\p{L}\(s$/u.test(name.slice(0, -1)) && !TIME_NAME.test(rest)) return undefined;
     return isUnit(unit) && !isLabel(unit, rest) && !hasOwnUnit(rest) ? { name: rest, unit } : undefined;
   }
   return undefined;
@@ -198,6 +201,14 @@ function unitAtEnd(name: string): { name: string; unit: string } | undefined {
   return rest !== undefined && unit !== undefined && isUnit(unit) ? { name: rest, unit } : undefined;
 }
 
+/** What is measured in seconds, at the end of a name. */
+const TIME_NAME =
+  /(?:time|duration|delay|interval|exposure|dwell|period|age|elapsed|retention|start|stop|end|zeit|dauer|temps|tiempo|tau|τ|(?:^|[^\p{L}])r?t)[\d_.>)\]]*$/iu;
+
+/** `pulses/min`, `Flow mln/h`: of a number per time. `Step time/s`: of a time. */
+const isRate = (name: string, unit: string): boolean =>
+  /^(?:s|sec|min|h|hr|d|day)$/.test(unit) && !TIME_NAME.test(name);
+
 /** Splits a unit after a slash from a name: `freq/Hz`. `anyUnit` accepts unknown units too. */
 export function unitAfterSlash(name: string, anyUnit: boolean): { name: string; unit: string } | undefined {
   const atEnd = unitAtEnd(name);
@@ -207,10 +218,9 @@ export function unitAfterSlash(name: string, anyUnit: boolean): { name: string; 
     // `Flow scx/min`: what is no word is the first part of a unit.
     if (NO_WORD.test(name.slice(0, at))) return undefined;
     // The name `mg/dL` is a unit, `T/K` a symbol and its unit.
+    const before = name.slice(0, at).trim();
     if (isUnit(unit))
-      return /^\p{L}{2,}$/u.test(name.slice(0, at)) && isUnit(name)
-        ? undefined
-        : { name: name.slice(0, at).trim(), unit };
+      return (/^\p{L}{2,}$/u.test(before) && isUnit(name)) || isRate(before, unit) ? undefined : { name: before, unit };
   }
   const last = name.lastIndexOf('/');
   // `p/p0` is a ratio to a reference.
