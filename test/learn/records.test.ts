@@ -45,6 +45,15 @@ describe('fields of records', () => {
     expect(columns(await read(parts.join('\r')))).toContain('unit 1');
   });
 
+  test('can be words in one component and numbers with a unit in another', async () => {
+    const results = ['R|1|^^^HIV^Load|^1009.64|copies/mL', 'R|2|^^^HIV^Virus|POS^|', 'R|3|^^^HIV^Control|PASS^|'];
+    const record = await read(
+      ['H|@^\\|7||PC^1.0|||||LIS||P|1394-97|20260201102030', 'O|1|S1||^^^HIV', ...results, 'L|1|N'].join('\r'),
+    );
+    expect(rows(record)).toMatchObject([{ 'value 2': 1009.64 }, { 'value 1': 'POS' }, { 'value 1': 'PASS' }]);
+    expect(columns(record)).toContain('value 2 [copies/mL]');
+  });
+
   test('have numbers in records of another standard', async () => {
     const { mapping } = await measured('H|\\^&|||Analyser\rX|1|a|2.5\rX|2|b|3.5\rX|3|c|4.5\r');
     expect(mapping).toMatchObject({ format: 'records', tables: { X: { columns: { 'field 4': '4' } } } });

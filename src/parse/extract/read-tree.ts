@@ -104,9 +104,9 @@ function textColumns({ name, spec, cells }: FoundColumn, facts: Facts): Texts[] 
   const texts = cells.map((cell) => cell?.text ?? '');
   const units = new Set(cells.filter((cell) => cell && cell.text !== '').map((cell) => cell?.unit));
   const [only] = units;
-  const isElsewhere = typeof spec?.unit === 'object' && units.size <= 1 && !only;
+  const isElsewhere = typeof spec?.unit === 'object' && units.size <= 1 && only === undefined;
   const given = isElsewhere ? requireFact(facts, spec.unit.from).text : spec?.unit;
-  const unit = typeof given === 'string' ? given : units.size === 1 ? only : undefined;
+  const unit = typeof given === 'string' ? given : units.size === 1 ? only || undefined : undefined;
   const column = { name, unit, texts, spec: spec && { type: spec.type, format: spec.format } };
   if (units.size < 2 || typeof given === 'string') return [column];
   const beside = cells.map((cell) => cell?.unit ?? '');
@@ -231,7 +231,7 @@ function arraysAt(name: string, spec: Where | undefined, rows: readonly Row[], {
   });
 }
 
-/** Joins `[Date, Time]` with a space. `unit: { from }` is looked up in each row. */
+/** Joins `[Date, Time]` with a space. `unit: { from }` is looked up in each row, where it can be empty. */
 async function joinedCells(name: string, spec: Where | undefined, rows: readonly Row[], reading: Reading) {
   const parts: (Found | undefined)[][] = [];
   for (const part of spec?.from ?? [name]) parts.push(await cellsAt(part, rows, reading));
@@ -239,8 +239,8 @@ async function joinedCells(name: string, spec: Where | undefined, rows: readonly
   if (typeof spec?.unit !== 'object') return joined;
   const unitAt = reading.tree.lookup(spec.unit.from);
   return joined.map((cell, n) => {
-    const unit = cell && unitAt(rows[n])?.text;
-    return cell && unit ? { ...cell, unit } : cell;
+    const unit = cell && unitAt(rows[n]);
+    return cell && unit ? { ...cell, unit: unit.text } : cell;
   });
 }
 
