@@ -19,6 +19,7 @@ import { findAnyDate, findLineDate, findSplitDate, type OtherDate } from './line
 import { findNumberFormat, type MarksMapping, numberDoubts, numberError } from './number-format.js';
 import { leaveOutWrong } from './objections.js';
 import { findPlaced, type PlacedFacts } from './placed.js';
+import { findOptions, withOptions } from './touchstone.js';
 
 /** How a file can be read, as a mapping. */
 export interface Measured {
@@ -74,7 +75,11 @@ export async function measureText(texts: readonly string[], file: MeasureContext
   const raw = ({ number, text }: Line) => (comment === undefined ? text : (texts[number - 1] ?? text));
   const isComment = (line: Line) => comment !== undefined && raw(line).trimStart().startsWith(comment);
   const base = { ...(delimiter !== undefined && { delimiter }), ...(comment !== undefined && { comment }) };
-  return measureLines({ raw, isComment, delimiter, base, placed, ...split }, file);
+  const measured = await measureLines({ raw, isComment, delimiter, base, placed, ...split }, file);
+  const options = findOptions(texts);
+  if (!options) return measured;
+  const likely = () => withOptions(measured.likely(), options);
+  return { ...measured, mapping: withOptions(measured.mapping, options), likely };
 }
 
 const COMMENT_MARKS = ['#', '!', '~', '%', '//', '*', ';'];
