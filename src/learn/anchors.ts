@@ -71,7 +71,7 @@ const isInformative = ({ text }: Line): boolean =>
   text.length <= 300 &&
   !/^[-+\d.,;|eE\s]*[-+]?\d[\d.]*(?:[eE][-+]?\d+)?[\s,;|]*$/.test(dateCandidates(text).length > 0 ? '' : text) &&
   /[\p{L}\p{N}]{2}/u.test(text) &&
-  !/^\W*\[[^\]]*\]\W*$|[:=]\W*$/.test(text) &&
+  !/^\W*\[[^\]]*\]\W*$|[:=]\W*$|^[A-Z_]{4,}[,;|\t]+$/.test(text) &&
   !/^[~>]|^[-=_*#]{3}.*[-=_*#]{3}$|^\W*[A-Z\d_]*_(?:START|BEGIN|END|STOP)\W*$/.test(text.trim());
 
 /** The text of a line that is a single cell, or that blanks would split. Not a drawn line above it. */
@@ -93,14 +93,21 @@ function describeHeading(line: Line, delimiter: string | undefined): FinderMappi
   return { ...describeByNumber(line, delimiter), line: '/\\S/' };
 }
 
+/** `FILE_OPENED`: the name of a few values. */
+const MAX_KEYED = 4;
+const KEY = /^[A-Z][A-Z_]{3,}$/;
+
 /** `Serial 4711` among such lines: the words before a value are its name. `Plate:,P1,1.3,`: the first cell names the others. */
 function describeByWords(line: Line, file: UnnamedFile): FinderMapping | undefined {
   const start = anchorOf(line, file);
-  if (start === undefined || dateCandidates(line.text).length > 0) return undefined;
   const [first = ''] = line.cells;
   const [, ...places] = filledPlaces(line.cells);
+  const isOnly = file.lines.every(({ cells }) => cells[0] !== first || cells === line.cells);
+  const isKey =
+    KEY.test(first) && isOnly && places.length <= MAX_KEYED && !line.cells.slice(1).some((cell) => KEY.test(cell));
+  if (start === undefined || (dateCandidates(line.text).length > 0 && !isKey)) return undefined;
   const isOnlyName = !line.cells.slice(1).some((cell) => /\p{L}\s*[:=]$/u.test(cell));
-  if (/^[^\d]*[:=]$/.test(first) && isOnlyName && places.length > 0 && places.length <= MAX_UNNAMED_CELLS) {
+  if ((isKey || /^[^\d]*[:=]$/.test(first)) && isOnlyName && places.length > 0 && places.length <= MAX_UNNAMED_CELLS) {
     const name = first.replace(/\s*[:=]$/, '');
     return { line: first, cells: Object.fromEntries(places.map((at) => [at === 2 ? name : `${name} ${at}`, at])) };
   }

@@ -354,8 +354,18 @@ function titlePattern(titles: readonly string[], group: string): string | undefi
   const common = commonStart(texts);
   if (texts.length > 1 && common.replace(/\W/g, '').length >= 4)
     return `/${begin}${escapeRegex(common)}(?<${group}>.+?)${titles.some((title) => title.includes('"')) ? '["\\s]' : '\\s'}*$/`;
-  return texts.length <= 12 ? `/${begin}(?<${group}>${texts.map(escapeRegex).join('|')})\\s*$/` : undefined;
+  if (texts.length > 12) return undefined;
+  // A drawn line says nothing, and the value of a fact differs in the next file.
+  const said = texts
+    .filter((text) => !RULE.test(text))
+    .map((text) => (/[:=]\s*[-+\d]/.test(text) ? generalise : escapeRegex)(text));
+  const drawn = said.length < texts.length ? `${RULE.source.slice(1, -1)}|` : '';
+  return said.length === 0
+    ? undefined
+    : `/${begin}(?:${drawn}(?<${group}>${said.join('|')}))\\s*$/`.replace(/\(\?:(\(\?<.*\))\)(?=\\s)/, '$1');
 }
+
+const RULE = /^[-=_+|*#~]{3,}$/;
 
 /** Up to the end of a word: of `Group: A` and `Group: B`, `Group: `. */
 function commonStart(texts: readonly string[]): string {

@@ -106,13 +106,14 @@ function findCountedHeader(lines: readonly Line[], body: Body, top: number): Hea
 const COUNT = /^(?:(?:no|nr|n°|row|line|index)\.?(?: ?#)?|#)$/i;
 
 /**
- * Names, a second line that continues some of them, units. In lines split at spaces, the continuations
+ * Names, a second line that continues some of them or is a title, units. In lines split at spaces, the continuations
  * cannot be assigned to names, so they are left out.
  */
 function findSplitHeader(lines: readonly Line[], units: number, body: Body, top: number): Header | undefined {
   const [names, words] = [lines[units - 2], lines[units - 1]];
   if (!names || !words || units - 2 < top || !isUnitRow(lines[units])) return undefined;
-  if (!isNames(names, body.kinds.length, 0.75) || !isNames(words, body.kinds.length, 0)) return undefined;
+  const isTitle = filledCells(words).length === 1 && isNames(names, body.kinds.length, 1);
+  if (!isNames(names, body.kinds.length, 0.75) || !(isTitle || isNames(words, body.kinds.length, 0))) return undefined;
   const isAligned = words.cells.length === names.cells.length && words.cells.includes('');
   return {
     ...{ from: units - 2, units: 'nextRow', properties: [] },

@@ -106,11 +106,11 @@ const NAME_OF_FACT =
  * of facts, one beside the other, so that they are no name and its value.
  */
 export function areNamesAbove({ cells }: Line, below: Line | undefined): boolean {
-  if (cells.length < 3 || below?.cells.length !== cells.length || new Set(cells).size < cells.length) return false;
+  if (cells.length < 3 || !below || new Set(cells).size < cells.length) return false;
   if (!cells.every((cell) => /^\p{L}{2}[^\d:=]*$/u.test(cell))) return false;
   const isFactName = (cell: string | undefined): boolean => cell !== undefined && NAME_OF_FACT.test(cell);
-  return (
-    below.cells.every((cell) => /^[-+]?\d/.test(cell)) ||
-    cells.some((cell, n) => isFactName(cell) && isFactName(cells[n + 1]))
-  );
+  const areFacts = cells.some((cell, n) => isFactName(cell) && isFactName(cells[n + 1]));
+  // Names without a gap between them are one: `PositionType`.
+  if (below.cells.length !== cells.length) return areFacts && below.cells.length > cells.length;
+  return areFacts || below.cells.every((cell) => /^[-+]?\d/.test(cell));
 }

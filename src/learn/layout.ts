@@ -201,7 +201,10 @@ function withSureNames(table: FoundRows, lines: readonly Line[], isDelimited: bo
   const width = widthOf(names);
   const rows = lines.slice(body.from, body.to).filter((line) => !isBlank(line) && line.text !== names.text);
   const isShort = isDelimited && rows.every(({ cells }) => cells.length < width) && !isRemark(names, rows);
-  const isLong = width > 1 && rows.every((row) => widthOf(row) > width);
+  // Empty cells behind the names show which columns have none.
+  const isPlaced = isDelimited && names.cells.length > width + 1;
+  const isLong =
+    width > 1 && rows.every((row) => widthOf(row) > width && !(isPlaced && row.cells.length <= names.cells.length));
   return rows.length > 0 && (isShort || isLong) ? withoutNames(table) : table;
 }
 
@@ -359,6 +362,8 @@ function isListOfFacts(lines: readonly Line[], body: Body, header: Header): bool
   if (body.kinds[0] !== 'text') return false;
   const [names] = header.names;
   if (names && isRecord(names, [...lines.slice(header.from - 1, header.from), ...header.names.slice(1)])) return true;
+  // `Vertical units,V,V` above other settings.
+  if (/(?:^|\s)(?:units?|einheit(?:en)?)$/i.test(names?.cells[0] ?? '')) return true;
   // Numbers as names, above rows that have names of their own.
   if (header.names.some(({ cells }) => cells.filter((cell) => PLAIN_NUMBER.test(cell)).length >= 3)) return false;
   const columns = countColumns(body);
@@ -464,6 +469,8 @@ function isRow(line: Line | undefined, { kinds }: Body): boolean {
   const filled = own.filter((kind) => kind !== 'any').length;
   const matching = own.filter((kind, n) => kind !== 'any' && kind === kinds[n]);
   if (!matching.some(isMeasure)) return false;
+  // A row of another kind: times below numbers are no stray words.
+  if (own.filter((kind, n) => isMeasure(kind) && isMeasure(kinds[n]) && kind !== kinds[n]).length > 2) return false;
   // An axis above rows that start with a date.
   if (own[0] === 'number' && kinds[0] === 'date') return false;
   return matching.length * 2 > filled || own[0] === kinds[0];

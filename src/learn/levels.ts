@@ -116,7 +116,9 @@ function findInBlock(lines: readonly Line[], from: number, to: number, delimiter
   for (const at of named.slice(0, -1).slice(0, MAX_TRIES)) {
     for (const sign of SIGNS) {
       const { levels, strays } = collect(sign, lines.slice(at, to));
-      if (strays * 10 > to - at || !areNested(levels, sign)) continue;
+      // A single line of another kind is enough to move the cells of a row to other names.
+      const isOften = strays > (sign === INDENT ? 1 : 0) && strays * 10 > to - at;
+      if (isOften || !areNested(levels, sign)) continue;
       const signs = { sign: delimiter === '\t' ? '\\t' : escapeRegex(delimiter), isQuoted: hasQuotes(levels) };
       const isSure = strays === 0 && !(sign === WIDTH && signs.isQuoted);
       return { from: at, to, levels: isSure ? describeLevels(levels, sign, signs) : undefined };
@@ -152,8 +154,16 @@ function collect(sign: Sign, lines: readonly Line[]): { levels: Level[]; strays:
       const isHeader = line.text === level.header.text;
       const kinds = !isHeader && own <= depth + 1 ? kindsWith(level, line, sign) : undefined;
       if (isHeader) level.isRepeated = true;
-      else if (!kinds) strays++;
-      else {
+      else if (!kinds) {
+        strays++;
+        // The rows of two levels in one line: those below it belong to both.
+        const next =
+          sign === INDENT && own <= depth + 1 && widthOf(line) > widthOf(level.header) ? levels[own + 1] : undefined;
+        if (next) {
+          for (const each of [level, next]) each.rows.push(line);
+          depth = own + 1;
+        }
+      } else {
         level.kinds = kinds;
         level.rows.push(line);
         depth = own;
@@ -161,7 +171,7 @@ function collect(sign: Sign, lines: readonly Line[]): { levels: Level[]; strays:
     } else if (isNames(line) && sign.isDeeper(key, levels))
       levels.push({ key, header: line, kinds: [], rows: [], isRepeated: false });
     else strays++;
-    if (strays * 10 > lines.length) break;
+    if (strays > 1 && strays * 10 > lines.length) break;
   }
   return { levels, strays };
 }

@@ -283,7 +283,10 @@ function findGroupedFacts(texts: readonly string[]): Found[] {
       sure.some((each) => each.order.name !== undefined) &&
       (own.length > 1 || sure.some((each) => each.order.name === order.name));
     return found.filter(isSure).map(({ group, own, order }) => {
-      const every = `/^\\s*${escapeRegex(group)}${sign === 'tab' ? '\\t' : sign}/`;
+      const cell = sign === 'tab' ? '\\t' : sign;
+      // A value with the sign in it moves the name.
+      const isLike = own.length === texts.filter((text) => text.startsWith(`${group}${mark}`)).length;
+      const every = `/^\\s*${escapeRegex(group)}${cell}${isLike ? '' : `[^${cell}]*${cell}[^${cell}]*$`}/`;
       const finders = order.name === undefined ? [] : [{ every, separator: sign, ...order }];
       return { finders, numbers: own.map((n) => n + 1), except: [group] };
     });

@@ -49,6 +49,12 @@ describe('rows within rows', () => {
     expect(record.unread).toEqual([]);
   });
 
+  test('of which two are in one line hold the file', async () => {
+    const [cycle = '', step = '', record = '', first = '', second = '', ...others] = indented(',');
+    const merged = [cycle, step, record, `${first}${second}`, ...others];
+    expect((await refusal(merged.join('\n'))).message).toMatch(/rows of several kinds are mixed/);
+  });
+
   test('may follow facts, and each level may repeat its names', async () => {
     const lines = indented(',');
     const [cycle = '', step = '', record = '', ...data] = lines;

@@ -3,7 +3,7 @@ import type { ParseMapping } from '../../src/config/vocabulary.js';
 import { leaveOutWrong } from '../../src/learn/objections.js';
 import type { Column, FileRecord, Table, Value } from '../../src/model.js';
 import { createRefuse } from '../../src/parse/lines.js';
-import { measured, read } from '../support/reading.js';
+import { measured, meta, read } from '../support/reading.js';
 
 const asValue = (text: string): Value => ({ value: /^-?\d+(?:\.\d+)?$/.test(text) ? Number(text) : text, text });
 
@@ -188,4 +188,11 @@ describe('a table that the text does not support', () => {
   ])('no doubt: %s', async (_, table) => {
     expect((await check('', {}, [table])).doubts).toEqual([]);
   });
+});
+
+test('names without a gap between two of them are no facts, and neither are the values below', async () => {
+  const text =
+    'PositionType    Application    Sample name    Date\nA-1  Quant      Ti on Si       S_13           2022- 2-22 09:33\n';
+  const record = await read(`${text}\nx   y   z\n1   2   3\n4   5   6\n7   8   9\n`);
+  expect(Object.keys(meta(record)).filter((name) => /Position|A-1/.test(name))).toEqual([]);
 });

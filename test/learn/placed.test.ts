@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { findUnnamed } from '../../src/learn/anchors.js';
 import { columns, measured, meta, read } from '../support/reading.js';
 
 const TABLE = '\n\nx,y,z\n1,2,3\n4,5,6\n7,8,9\n';
@@ -152,5 +153,39 @@ describe('several pairs in a line, with single blanks between them', () => {
       Lens: 'UPLSAPO 40X2 Aperture:0.95',
       Ratio: 'bead 1:10',
     });
+  });
+});
+
+describe('lines of a word and values', () => {
+  const info = ['Quartz,HOLDER', 'SQM140,SERIAL_NUMBER', 'Release 1.1, Build 4,APPNAME', '11.1,MASS', 'Loop,MATERIAL'];
+  const text = [
+    ...['[Header]', '; QX3 Data File', 'TITLE,', 'FILEOPENED,3907.14,10/25/2023,3:00 pm', 'BYAPP,QX3,1.0,1.1'],
+    ...info.map((each) => `INFO,${each}`),
+    ...[
+      'AXIS,X,2',
+      'AXIS,Y1,5',
+      'GROUP, A,2,3,4,5,6,8,9,10,11,14',
+      'STARTGROUP, All',
+      '[Data]',
+      'x,y,z',
+      '1,2,3',
+      '4,5,6',
+      '7,8,9',
+      '',
+    ],
+  ].join('\n');
+
+  test('of which one has a comma do not give a value the name of another', async () => {
+    const record = await read(text);
+    expect(meta(record)).toMatchObject({ HOLDER: 'Quartz', SERIAL_NUMBER: 'SQM140', MASS: 11.1, MATERIAL: 'Loop' });
+    expect(Object.keys(meta(record))).not.toContain('Build 4');
+  });
+
+  test('in capital letters are the values of that word', () => {
+    const lines = ['[Header]', 'TITLE,', 'BYAPP,QX3,1.0,10/25/2023', 'GROUP,A,2', 'GROUP,B,2'].map((each, n) => ({
+      ...{ number: n + 1, text: each, cells: each.split(',') },
+    }));
+    const found = findUnnamed(lines.slice(0, 3), { lines, raw: ({ text: own }) => own, delimiter: ',' }, () => true);
+    expect(found).toEqual([{ line: 'BYAPP', cells: { BYAPP: 2, 'BYAPP 3': 3, 'BYAPP 4': 4 } }]);
   });
 });

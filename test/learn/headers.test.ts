@@ -1,0 +1,45 @@
+import { describe, expect, test } from 'vitest';
+import { columns, measured, meta, read, rows } from '../support/reading.js';
+
+describe('names above rows', () => {
+  test('leave the last columns without a name if they have empty cells there', async () => {
+    const record = await read('Time,Weight,Temp, ,,\n0,2.9,30, ,30,100\n1,2.8,31, ,31,99\n2,2.7,32, ,32,98\n');
+    expect(columns(record)).toEqual(['Time', 'Weight', 'Temp', 'column 5', 'column 6']);
+    expect(rows(record)[1]).toMatchObject({ Temp: 31, 'column 6': 99 });
+  });
+
+  test.each([
+    ['[Data]', '#,s,V,A'],
+    ['Cell 4', '[1],[s],[V],[A]'],
+  ])('may have the title %s between them and the units', async (title, units) => {
+    const text = `Operator,Ada\nSegment,Time,E,I\n${title}\n${units}\n1,1,0.1,0.001\n1,2,0.2,0.002\n1,3,0.3,0.003\n`;
+    const record = await read(text);
+    expect(columns(record).slice(2)).toEqual(['E [V]', 'I [A]']);
+    expect(meta(record)).toEqual({ Operator: 'Ada' });
+  });
+
+  test('are not the units of settings', async () => {
+    const settings = 'Model,DX\nVertical Units,V,V,V\nVertical Offset,0,1,2\nVertical Scale,2,5,5\n\n';
+    const record = await read(`${settings}TIME,CH1,CH2\n0,1,2\n1,2,3\n2,3,4\n`);
+    expect(record.tables).toHaveLength(1);
+    expect(columns(record)).toEqual(['TIME', 'CH1', 'CH2']);
+    expect(meta(record)).toMatchObject({ 'Vertical Units': 'V', 'Vertical Offset': 0 });
+  });
+});
+
+test('a row of another kind directly below the names is none of theirs', async () => {
+  const other = '1,0.02,0.33,1465.46,00:02:51,00:41:50,1,Rest';
+  const data = Array.from({ length: 6 }, (_, n) => `,,${n + 1},00:00:0${n},0.5,4.3,2026-03-06 12:37:2${n},0.1`);
+  const record = await read([',,Point,Time,Current(A),Voltage(V),Date,Power(W)', other, ...data].join('\n'));
+  expect(rows(record)).toHaveLength(6);
+  expect(rows(record)[0]).toMatchObject({ Point: 1, Current: 0.5, Voltage: 4.3 });
+});
+
+test('parts below a drawn line and below a fact have no section of these, and the next file may have another value', async () => {
+  const part = (n: number) => `${n},${n + 1},3\n${n + 1},${n + 2},4\n${n + 2},${n + 3},5\n`;
+  const text = (value: string) => `step: 3\n*****\nt,v,i\n[s],[V],[A]\n${part(1)}average power: ${value}\n${part(7)}`;
+  const { mapping } = await measured(text('-2.165E+1'));
+  const record = await read(text('-3.5E+1'), mapping);
+  expect(rows(record)).toHaveLength(6);
+  expect(rows(record)[0]).toMatchObject({ t: 1, v: 2, i: 3 });
+});
