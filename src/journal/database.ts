@@ -238,9 +238,15 @@ const isFragment = (value: Value | Fragment): value is Fragment =>
 export const raw = (text: string): Fragment => ({ text, values: [] });
 
 export function part(strings: TemplateStringsArray, ...values: Values): Fragment {
-  const parts = values.map((value) => (isFragment(value) ? value : { text: '?', values: [value] }));
-  const text = strings.reduce((before, next, index) => `${before}${parts[index - 1]?.text}${next}`);
-  return { text, values: parts.flatMap((one) => one.values) };
+  let text = strings[0] ?? '';
+  const bound: Value[] = [];
+  for (const [n, value] of values.entries()) {
+    const isPart = isFragment(value);
+    text += `${isPart ? value.text : '?'}${strings[n + 1]}`;
+    if (isPart) bound.push(...value.values);
+    else bound.push(value);
+  }
+  return { text, values: bound };
 }
 
 interface Prepared {
@@ -261,13 +267,19 @@ function toRow<Row>(columns: readonly string[], cells: readonly unknown[]): Row 
   return row as Row;
 }
 
-/** Runs tagged templates as statements: what is interpolated is bound as a value. Each is compiled once. */
+type Statements = Map<TemplateStringsArray | string, Prepared>;
+
+const compiled = new WeakMap<Database, Statements>();
+
+/** Runs tagged templates as statements: what is interpolated is bound as a value. Each is compiled once per database. */
 export class Connection {
   readonly database: Database;
-  readonly #statements = new Map<TemplateStringsArray | string, Prepared>();
+  readonly #statements: Statements;
 
   constructor(database: Database) {
     this.database = database;
+    this.#statements = compiled.get(database) ?? new Map();
+    compiled.set(database, this.#statements);
   }
 
   run(text: TemplateStringsArray, ...values: Values): { readonly changes: number } {
