@@ -292,7 +292,7 @@ async function answerMembers(
       await commit(() => db.run`UPDATE answers SET answer = ${answer} WHERE member = ${member} AND number = ${number}`);
   }
   const old = now() - ANSWER_KEPT_MS;
-  if (db.exists`SELECT 1 FROM answers WHERE at < ${old}`)
+  if ((db.value<number>`SELECT min(at) FROM answers` ?? old) < old)
     await commit(() => db.run`DELETE FROM answers WHERE at < ${old}`);
 
   /** Undefined if the notebook cannot be asked now. */
