@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { DatabaseSync, type DatabaseSyncInstance, type StatementSyncInstance } from '@photostructure/sqlite';
 import { FLEET_TABLES } from '../../src/fleet/tables.js';
 import { Connection, migrate } from '../../src/journal/database.js';
-import { columnsOf, IS_SELECT, TableChanges } from '../support/reusable-database.js';
+import { columnsOf, IS_SELECT, SMALL_PAGES, TableChanges } from '../support/reusable-database.js';
 
 type Session = ReturnType<DatabaseSyncInstance['createSession']>;
 type Method = (...args: unknown[]) => unknown;
@@ -40,6 +40,7 @@ export class CopyDatabase extends DatabaseSync {
     const uri = `file:/${randomUUID()}?vfs=memdb`;
     super(uri);
     const setup = new DatabaseSync(uri);
+    setup.exec(SMALL_PAGES);
     migrate(setup, uri);
     setup.exec(FLEET_TABLES);
     const parts = setup.prepare("SELECT type, name, sql FROM sqlite_master WHERE sql <> ''").all() as unknown as Part[];

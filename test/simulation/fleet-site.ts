@@ -7,6 +7,7 @@ import type { ReusableDatabase } from '../support/reusable-database.js';
 import type { CopyDatabase } from './copy-database.js';
 import { createDatabase, type Link, type SimulatedDatabase } from './fleet-database.js';
 import { createLogger } from './fleet-logger.js';
+import { isDecided } from './fleet-people.js';
 import type { SimulatedProcess } from './timeline.js';
 import { poisonedFile, type World } from './world.js';
 
@@ -180,21 +181,33 @@ function isIdle({ phase, database, world }: Site, { slot }: Member, waitMs: numb
 }
 
 /** At any time, if nothing has changed of what it asks for. A lease of 15 s is renewed in time if that is done every 10 s. */
-function isIdleInSmall(site: Site, { slot, isDeliverer }: Member, waitMs: number): boolean {
+function isIdleInSmall(site: Site, member: Member, waitMs: number): boolean {
   const { phase, database, world } = site;
+  const { slot, isDeliverer } = member;
   if (waitMs === HEARTBEAT_MS) return true;
-  const isKept = slot.db.exists`SELECT 1 FROM forwards`;
-  if (slot.copy.leads()) {
-    if (waitMs === ELECT_MS) return !world.remaps && !isKept;
-    if (waitMs === REPORT_MS) return !isKept && database.leaseLeftMs() > 2 * REPORT_MS - 1000 && phase !== 'reporting';
-    if (!LEADER_POLLS.includes(waitMs) || database.waiting() > 0 || world.remaps) return false;
+  if (awaitsDecision(site, member)) return false;
+  if (slot.copy.leads() && LEADER_POLLS.includes(waitMs)) {
     // A request may wait for its turn as long as a poll does, and is too late after 40 times that.
-    return waitMs !== SLOW_REQUEST_MS || areDone(slot.copy.connection, world);
+    return database.waiting() === 0 && (waitMs !== SLOW_REQUEST_MS || areDone(slot.copy.connection, world));
   }
-  if (isKept || (isDeliverer && database.leaseLeftMs() <= 0)) return false;
-  if (waitMs === ELECT_MS) return !world.remaps;
-  return waitMs === REPORT_MS && (phase === 'reporting' ? areDone(slot.db, world) : !world.remaps);
+  if (slot.db.exists`SELECT 1 FROM forwards`) return false;
+  if (slot.copy.leads()) {
+    if (waitMs === ELECT_MS) return true;
+    return waitMs === REPORT_MS && database.leaseLeftMs() > 2 * REPORT_MS - 1000 && phase !== 'reporting';
+  }
+  if (isDeliverer && database.leaseLeftMs() <= 0) return false;
+  return waitMs === ELECT_MS || (waitMs === REPORT_MS && (phase !== 'reporting' || areDone(slot.db, world)));
 }
+
+/**
+ * Whether this member or the leader has a remap, or a request that is still to be answered. A run can be remapped once it
+ * was sent, so the leader begins to send as early as it can.
+ */
+const awaitsDecision = ({ members, world, database }: Site, { slot: own }: Member): boolean =>
+  world.remaps !== undefined &&
+  (!database.isSending() ||
+    !isDecided(own.db) ||
+    members.some(({ slot: { copy } }) => copy.leads() && !isDecided(copy.connection)));
 
 export const areDone = (db: Connection, world: World): boolean =>
   !db.exists`SELECT 1 FROM runs WHERE step <> 'done' AND parked IS NULL AND sha256 <> ${poisonedFile(world)}`;

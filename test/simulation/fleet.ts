@@ -352,8 +352,10 @@ async function settle(site: Site): Promise<void> {
   for (const member of members) if (!member.running && isNeeded(site, member)) await start(site, member);
   for (const member of members) await takeLog(site, member);
   const end = timeline.elapsedMs() + MAX_SETTLE_MS;
-  while (timeline.elapsedMs() < site.pauses.overAt || !isSettled(site)) {
-    site.phase = isDelivered(site) ? 'reporting' : 'delivering';
+  for (;;) {
+    const isAllDelivered = isDelivered(site);
+    if (isAllDelivered && timeline.elapsedMs() >= site.pauses.overAt && isReported(site)) return;
+    site.phase = isAllDelivered ? 'reporting' : 'delivering';
     if (timeline.elapsedMs() > end) throw new EndlessError(`some runs do not end: ${describeOpen(site)}`);
     const until = timeline.elapsedMs() + CHECK_MS;
     timeline.at(CHECK_MS, () => undefined);
@@ -391,6 +393,6 @@ function isDelivered({ members, files, database, world, logger }: Site): boolean
   return areDone(db, world) && areAttached(db) && isDecided(db) && (!logger || isLogTaken(logger, db));
 }
 
-const isSettled = (site: Site): boolean =>
-  isDelivered(site) &&
-  site.members.every(({ running, slot }) => !running || (areDone(slot.db, site.world) && isDecided(slot.db)));
+/** Whether all members that run know it. */
+const isReported = ({ members, world }: Site): boolean =>
+  members.every(({ running, slot }) => !running || (areDone(slot.db, world) && isDecided(slot.db)));

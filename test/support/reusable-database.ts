@@ -3,6 +3,9 @@ import { migrate } from '../../src/journal/database.js';
 
 const NO_CHANGES = { changes: 0 };
 
+/** A change copies whole pages, and rows of a history are few and short. */
+export const SMALL_PAGES = 'PRAGMA page_size = 1024';
+
 export const IS_SELECT = /^SELECT\b/;
 const IS_TRANSACTION = /^(?:BEGIN|COMMIT|SAVEPOINT|RELEASE)\b/;
 /** Triggers that count runs. */
@@ -111,6 +114,7 @@ export class ReusableDatabase extends DatabaseSync {
 
   constructor() {
     super(':memory:');
+    super.exec(SMALL_PAGES);
     migrate(this, ':memory:');
     const tables = super.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").all();
     for (const { name } of tables as { name: string }[]) this.#changes.add(name);
