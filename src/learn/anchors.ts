@@ -109,7 +109,9 @@ function describeByWords(line: Line, file: UnnamedFile): FinderMapping | undefin
   const isOnlyName = !line.cells.slice(1).some((cell) => /\p{L}\s*[:=]$/u.test(cell));
   if ((isKey || /^[^\d]*[:=]$/.test(first)) && isOnlyName && places.length > 0 && places.length <= MAX_UNNAMED_CELLS) {
     const name = first.replace(/\s*[:=]$/, '');
-    return { line: first, cells: Object.fromEntries(places.map((at) => [at === 2 ? name : `${name} ${at}`, at])) };
+    // Patterns see the comment mark.
+    const found = isFirstWith(first, line, file) ? first : start;
+    return { line: found, cells: Object.fromEntries(places.map((at) => [at === 2 ? name : `${name} ${at}`, at])) };
   }
   const [, words, value] = WORDS_AND_VALUE.exec(line.text.trim()) ?? [];
   if (value === undefined || words !== start || !isInList(line, file)) return undefined;

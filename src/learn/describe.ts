@@ -1,5 +1,6 @@
 import type { ParseMapping } from '../config/vocabulary.js';
 import { areWells } from '../map/plates.js';
+import { compileLinePattern } from '../parse/extract/context.js';
 import { isBlank, isRule, type Line } from '../parse/lines.js';
 import { bareUnit, isUnit } from '../parse/values/unit.js';
 import { escapeRegex } from '../text.js';
@@ -120,8 +121,8 @@ function describeRows(group: Group<FoundRows>, file: DescribedFile): TableMappin
   if (!first || !last) return undefined;
   if (first.described) return first.described.mapping;
   const { header, body } = first;
-  const end = describeEnd(last, file.lines);
-  const breaks = breaksBetween(group, file.lines);
+  const end = describeEnd(last, file);
+  const breaks = breaksBetween(group, file);
   const until = breaks.length === 0 ? end : [...new Set([end ?? 'blank', ...breaks])];
   const hasRules = group.parts.some(({ from, to }) => file.lines.slice(from, to).some(isRule));
   const skip = [...header.skip.map((line) => skipLine(line, file)), ...(hasRules ? [RULES] : [])];
@@ -141,7 +142,7 @@ function describeRows(group: Group<FoundRows>, file: DescribedFile): TableMappin
   }
   return {
     ...(header.rows === 0
-      ? describeStart(first.isNameless ? first.from : body.from, file)
+      ? describeStart(first.isNameless ? first.from : body.from, file, [until ?? []].flat())
       : describeHeader(group, file)),
     ...common,
   };
@@ -155,11 +156,13 @@ function skipLine(line: Line, { raw }: DescribedFile): string | number {
   return isKeyword(text) ? line.number : text;
 }
 
-/** Rows without names: below the last line above them. */
-function describeStart(from: number, file: DescribedFile): TableMapping {
-  const { lines } = file;
+/** Rows without names: below the last line above them. The first rows need no start, unless a line above would end them. */
+function describeStart(from: number, file: DescribedFile, until: readonly (string | number)[]): TableMapping {
+  const { lines, raw } = file;
   const above = lineAbove(lines, from);
-  if (firstLine(file) === lines[from] || !above) return { header: 'none' };
+  const isEnd = compileLinePattern(until.filter((end) => end !== 'blank'));
+  const isEndedAbove = () => lines.slice(0, from).some((line) => isEnd({ ...line, text: raw(line) }));
+  if (!above || (firstLine(file) === lines[from] && !isEndedAbove())) return { header: 'none' };
   // Numbers differ in the next file.
   const isFirst = !/\p{L}{2}/u.test(above.text) && firstLine(file) === above;
   return {
@@ -207,10 +210,11 @@ function locateNames(header: Line | undefined, { lines, raw }: DescribedFile, is
 }
 
 /** Undefined if the table ends with the first blank line or with the file. */
-function describeEnd({ to, from, body }: FoundRows, lines: readonly Line[]): string | number | undefined {
+function describeEnd({ to, from, body }: FoundRows, file: DescribedFile): string | number | undefined {
+  const { lines } = file;
   const next = lines.slice(to).find((line) => !isBlank(line));
   const isRow = (line: Line) => isBlank(line) || mergeKinds(body.kinds, kindsOf(line)) !== undefined;
-  const below = () => (next ? locateEnd(next, lines, from, to) : undefined);
+  const below = () => (next ? locateEnd(next, file, from, to) : undefined);
   if (lines.slice(from, to).some(isBlank)) return !next || lines.slice(to).every(isRow) ? 'eof' : below();
   if (!next) return undefined;
   if (next === lines[to]) return below();
@@ -218,19 +222,19 @@ function describeEnd({ to, from, body }: FoundRows, lines: readonly Line[]): str
 }
 
 /** Lines that end a part above the title of the next one: `[step]` above `Flow sweep - 2`. */
-const breaksBetween = ({ parts, titles }: Group<FoundRows>, lines: readonly Line[]): (string | number)[] =>
+const breaksBetween = ({ parts, titles }: Group<FoundRows>, file: DescribedFile): (string | number)[] =>
   parts.slice(0, -1).flatMap(({ from, to }, n) => {
     const title = titles[n + 1];
-    const next = lines[to];
-    return !title || !next || next === title || isBlank(next) ? [] : [locateEnd(next, lines, from, to)];
+    const next = file.lines[to];
+    return !title || !next || next === title || isBlank(next) ? [] : [locateEnd(next, file, from, to)];
   });
 
-/** The line below a table by its words, or else by its shape, unless a row looks like that. */
-function locateEnd(next: Line, lines: readonly Line[], from: number, to: number): string | number {
-  const rows = lines.slice(from, to).map(({ text }) => text.trimStart());
-  const start = startsOf(next.text).find((words) => !rows.some((row) => row.startsWith(words)));
+/** The line below a table by its words, or else by its shape, unless a row looks like that. Patterns see comment marks. */
+function locateEnd(next: Line, { lines, raw }: DescribedFile, from: number, to: number): string | number {
+  const rows = lines.slice(from, to).map((line) => raw(line).trimStart());
+  const start = startsOf(raw(next)).find((words) => !rows.some((row) => row.startsWith(words)));
   if (start !== undefined) return start;
-  const shape = `^${generalise(next.text.trim().slice(0, MAX_SHAPE))}`;
+  const shape = `^${generalise(raw(next).trim().slice(0, MAX_SHAPE))}`;
   return rows.some((row) => new RegExp(shape).test(row)) ? next.number : `/${shape.replace('^', '^\\s*')}/`;
 }
 
