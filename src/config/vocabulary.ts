@@ -57,7 +57,9 @@ export const tableSchema = z
     until: line().prefault('blank').describe('The first line after the table.'),
     header: line()
       .prefault('first')
-      .describe('The line with the column names: first (the first that is not blank), none, or a line.'),
+      .describe(
+        'The line with the column names: first (the first that is not blank), none, or a line. A /regex/ with a group "name" finds lines with one name each, one with a group "names" the line with all of them.',
+      ),
     headerRows: z
       .int()
       .min(1)

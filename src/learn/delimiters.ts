@@ -131,7 +131,10 @@ async function separateByPosition(split: Split, slice: TimeSlice): Promise<Split
   let { long } = layout;
   const tables: FoundTable[] = [];
   for (const table of layout.tables) {
-    const named = table.kind === 'rows' ? namedBySingleBlanks(table, lines, delimiter) : undefined;
+    const named =
+      table.kind === 'rows'
+        ? (namedBySingleBlanks(table, lines, delimiter) ?? withSingleBlanks(table, lines, delimiter))
+        : undefined;
     if (named) {
       tables.push(named.table);
       lines = lines.map((line, n) => (isOutside(n, [named.table]) ? line : (named.lines[n] ?? line)));
@@ -180,6 +183,23 @@ function namedBySingleBlanks(table: FoundRows, lines: readonly Line[], delimiter
     header: { ...header, from: whole.from, rows: 1, names: split.slice(whole.from, body.from), skip: [] },
   };
   return { table: found, lines: split };
+}
+
+/** Rows of as many numbers each, some with a single blank between them: `11.05   3.44  3.853 -9.9e-29`. */
+function withSingleBlanks(table: FoundRows, lines: readonly Line[], delimiter: string | undefined) {
+  const { body, header } = table;
+  if (header.rows > 0 || (table.delimiter ?? delimiter) !== 'spaces') return undefined;
+  const whole = { from: body.from, to: table.to };
+  const format = lineFormat('whitespace', 'none');
+  const split = lines.map((line, n) => (isOutside(n, [whole]) ? line : splitLine(line, format)));
+  const rows = split.slice(whole.from, whole.to).filter((line) => !isBlank(line));
+  const width = rows[0]?.cells.length ?? 0;
+  // `1 234` can be one number.
+  const areNumbers = ({ cells, text }: Line) =>
+    cells.length === width && cells.every((cell) => WHOLE.test(cell)) && !/(?<![\d.])\d{1,3} \d{3}(?!\d)/.test(text);
+  if (width <= body.kinds.length || !rows.every(areNumbers)) return undefined;
+  const kinds = rows[0]?.cells.map(() => 'number' as const) ?? [];
+  return { table: { ...table, delimiter: 'whitespace', body: { ...body, kinds } } satisfies FoundRows, lines: split };
 }
 
 /** The lines of the table; all others become blank. */

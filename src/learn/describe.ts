@@ -138,11 +138,12 @@ function describeRows(group: Group<FoundRows>, file: DescribedFile): TableMappin
     const titles = group.titles.map((title) => (title ? file.raw(title) : ''));
     const every = titlePattern(titles, 'section');
     if (every === undefined) return undefined;
-    return { every, ...(header.rows === 0 ? { header: 'none' } : locateNames(header.names[0], file)), ...common };
+    const names = header.rows === 0 ? { header: first.listed?.header ?? 'none' } : locateNames(header.names[0], file);
+    return { every, ...names, ...common };
   }
   return {
     ...(header.rows === 0
-      ? describeStart(first.isNameless ? first.from : body.from, file, [until ?? []].flat())
+      ? withListed(first, describeStart(first.isNameless ? first.from : body.from, file, [until ?? []].flat()), file)
       : describeHeader(group, file)),
     ...common,
   };
@@ -169,6 +170,17 @@ function describeStart(from: number, file: DescribedFile, until: readonly (strin
     header: 'none',
     after: isFirst ? above.number : (anchorOf(above, file) ?? shapeOf(above, file) ?? above.number),
   };
+}
+
+/** Rows directly below the names that are listed need no other start, unless other names are listed above. */
+function withListed({ listed, body }: FoundRows, start: TableMapping, { lines, raw }: DescribedFile): TableMapping {
+  if (!listed) return start;
+  const { after, ...others } = start;
+  const isNames = compileLinePattern([listed.header]);
+  const first = lines.find((line) => isNames({ ...line, text: raw(line) }));
+  const above = lineAbove(lines, body.from);
+  const isBelow = above !== undefined && listed.lines.includes(above) && listed.lines[0] === first;
+  return { ...others, header: listed.header, ...(!isBelow && after !== undefined && { after }) };
 }
 
 /** By its names if no earlier line starts with them, otherwise below its title, otherwise by its number. */

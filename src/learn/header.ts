@@ -33,6 +33,13 @@ export interface Header {
   readonly title?: Line | undefined;
 }
 
+/** The names of columns without a header, in lines above the rows: `# name 0 = Depth [m]`, `# Labels: energy rate`. */
+export interface ListedNames {
+  /** A pattern for these lines. */
+  readonly header: string;
+  readonly lines: readonly Line[];
+}
+
 /** Searches above the rows for their names. */
 export function findHeader(lines: readonly Line[], body: Body, top: number): Header {
   if (!body.kinds.some(isMeasure)) {

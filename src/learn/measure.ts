@@ -16,6 +16,7 @@ import type { LongRow } from './header.js';
 import { isNoValue, kindsOf } from './kinds.js';
 import { type FoundTable, findLayout, fitsBody, type Layout, MAX_TABLES } from './layout.js';
 import { findAnyDate, findLineDate, findSplitDate, type OtherDate } from './line-dates.js';
+import { columnLines, withListedNames } from './listed-names.js';
 import { findNumberFormat, type MarksMapping, numberDoubts, numberError } from './number-format.js';
 import { leaveOutWrong } from './objections.js';
 import { findPlaced, type PlacedFacts } from './placed.js';
@@ -69,7 +70,8 @@ export async function measureText(texts: readonly string[], file: MeasureContext
       ? texts
       : texts.map((text) => (text.trimStart().startsWith(comment) ? withoutMark(text, comment) : text));
   const placed = findPlaced(texts);
-  const { delimiter, isPlain, ...split } = await splitText(bare, file.slice, placed.lines);
+  const noRows = new Set([...placed.lines, ...columnLines(texts)]);
+  const { delimiter, isPlain, ...split } = await splitText(bare, file.slice, noRows);
   if (isPlain && comment === undefined && file.known)
     file.known.split = { delimiter, count: texts.length, lines: split.lines };
   const raw = ({ number, text }: Line) => (comment === undefined ? text : (texts[number - 1] ?? text));
@@ -109,14 +111,9 @@ const MAX_COMPARED_TABLES = 500;
 
 export async function measureLines(source: LineSource, file: MeasureContext): Promise<Measured> {
   const { lines } = source;
-  const {
-    tables: found,
-    headless,
-    long,
-    mixed,
-    nameless,
-    isCut,
-  } = source.layout ?? (await findLayout(lines, file.slice, characterOf(source.delimiter)));
+  const { tables, headless, long, mixed, nameless, isCut } =
+    source.layout ?? (await findLayout(lines, file.slice, characterOf(source.delimiter)));
+  const found = withListedNames(tables, source);
   if (found.length > MAX_COMPARED_TABLES) {
     throw file.refuse(`the file seems to have ${found.length} tables, more than ${MAX_COMPARED_TABLES}`, {
       hint: 'describe its tables, for example `parse: { table: { every: "/^Cycle (?<cycle>\\d+)/" } }`',
@@ -189,10 +186,12 @@ const doubtOf = (error: FileError): string =>
 export const withLine = ({ message, where }: FileError): string =>
   where?.line === undefined ? message : `line ${where.line}: ${message}`;
 
-/** For each line, whether it is in a table. There can be hundreds of tables. */
+/** For each line, whether it is in a table or names its columns. There can be hundreds of tables. */
 function markTables(found: readonly FoundTable[], lines: readonly Line[]): boolean[] {
   const marks = new Array<boolean>(lines.length).fill(false);
   for (const { from, to } of found) marks.fill(true, from, to);
+  const listed = found.flatMap((table) => (table.kind === 'rows' ? (table.listed?.lines ?? []) : []));
+  for (const line of listed) marks[lines.indexOf(line)] = true;
   return marks;
 }
 

@@ -16,6 +16,7 @@ import {
   namedGroups,
   stripComment,
 } from './context.js';
+import { compileListed, listedRow } from './listed.js';
 import { addRow, beginBlock, startOf, type TableBuilder } from './table.js';
 import { addUnread, covers, wordsOf } from './unread.js';
 
@@ -62,6 +63,9 @@ const createFinder = (options: TableOptions, sink: BlockSink, context: Context) 
   head: undefined as Head | undefined,
   /** The lines that started the block, if they capture something and no row has it yet. */
   markers: [] as Line[],
+  /** Names in lines of their own, for the rows below. */
+  listed: compileListed(options.header),
+  ...{ listedNames: [] as readonly string[], isListUsed: false },
   /** A header above the first block, for blocks without one. */
   headerAbove: undefined as Line | undefined,
   names: [] as Line[],
@@ -122,9 +126,11 @@ export function offerTableLine(finder: TableFinder, original: Line): LineUse {
   const line = finder.region.view(original);
   if (!line) return undefined;
   noteAfterBlank(finder, line);
+  const isListed = finder.listed !== undefined && takeListed(finder, line);
+  if (isListed && finder.state !== 'before') return 'claimed';
   if (finder.state === 'before') {
-    noteHeaderAbove(finder, line);
-    if (!match.after(line)) return undefined;
+    if (!isListed) noteHeaderAbove(finder, line);
+    if (!match.after(line)) return isListed ? 'claimed' : undefined;
     finder.afterCaptures = match.afterCaptures(line);
     if (options.every) finder.state = 'between';
     else openBlock(finder, NONE);
@@ -152,6 +158,22 @@ export function offerTableLine(finder: TableFinder, original: Line): LineUse {
     case 'rows':
       return takeRow(finder, line);
   }
+}
+
+/** Whether the line is one of the names. They can be anywhere above the rows. */
+function takeListed(finder: TableFinder, line: Line): boolean {
+  if (finder.state === 'rows' || finder.state === 'ended') return false;
+  const names = finder.listed?.(line, finder.isListUsed ? [] : finder.listedNames);
+  if (!names) return false;
+  finder.listedNames = names;
+  finder.isListUsed = false;
+  return true;
+}
+
+function startListed(finder: TableFinder, line: Line): void {
+  finder.isListUsed = true;
+  finder.hasContent = true;
+  startRows(finder, { header: [listedRow(line, finder.listedNames)], units: undefined });
 }
 
 function markBlock(finder: TableFinder, line: Line): LineUse {
@@ -220,6 +242,10 @@ const strip = ({ context, region }: TableFinder, line: Line): Line => stripComme
 
 function takeHeader(finder: TableFinder, line: Line): LineUse {
   const { isHeaderPattern, match, held } = finder;
+  if (finder.listed && finder.listedNames.length > 0 && match.isRow(line)) {
+    startListed(finder, line);
+    return takeRow(finder, line);
+  }
   if (match.isHeader(line)) {
     finder.held = [];
     return takeName(finder, line);
@@ -326,7 +352,9 @@ export function createRowSink(table: TableBuilder): BlockSink {
       const captured = captureNames.map((name) => captures.get(name) ?? '');
       const columns = pattern?.columns ?? readHeader(head);
       width = columns.length;
-      whole = head.header.filter(({ cells }) => cells.length === width).slice(0, 1);
+      whole = head.header
+        .filter(({ cells, text }) => cells.length === width && cells.every((cell) => text.includes(cell)))
+        .slice(0, 1);
       beginBlock(table, columns, captured, head.header[0]);
     },
     row(line) {

@@ -166,6 +166,9 @@ export function unitInName(name: string): { name: string; unit: string } | undef
     if (before) return { name: `${before.name} ${name.slice(at)}`, unit: before.unit };
     // `Peak(s)`
     if (unit === 's' && /\p{L}\(s$/u.test(name.slice(0, -1)) && !TIME_NAME.test(rest)) return undefined;
+    // A scale before the unit: `Temperature [ITS-90, deg C]`.
+    const [, scale, ofScale = ''] = /^([A-Z]+-?\d+), (\S.*)$/.exec(unit) ?? [];
+    if (scale !== undefined && isUnit(ofScale)) return { name: `${rest} (${scale})`, unit: ofScale };
     return isUnit(unit) && !isLabel(unit, rest) && !hasOwnUnit(rest) ? { name: rest, unit } : undefined;
   }
   return undefined;
