@@ -138,7 +138,7 @@ function describeRows(group: Group<FoundRows>, file: DescribedFile): TableMappin
     const titles = group.titles.map((title) => (title ? file.raw(title) : ''));
     const every = titlePattern(titles, 'section');
     if (every === undefined) return undefined;
-    const names = header.rows === 0 ? { header: first.listed?.header ?? 'none' } : locateNames(header.names[0], file);
+    const names = header.rows === 0 ? { header: header.listed?.header ?? 'none' } : locateNames(header.names[0], file);
     return { every, ...names, ...common };
   }
   return {
@@ -173,7 +173,11 @@ function describeStart(from: number, file: DescribedFile, until: readonly (strin
 }
 
 /** Rows directly below the names that are listed need no other start, unless other names are listed above. */
-function withListed({ listed, body }: FoundRows, start: TableMapping, { lines, raw }: DescribedFile): TableMapping {
+function withListed(
+  { header: { listed }, body }: FoundRows,
+  start: TableMapping,
+  { lines, raw }: DescribedFile,
+): TableMapping {
   if (!listed) return start;
   const { after, ...others } = start;
   const isNames = compileLinePattern([listed.header]);

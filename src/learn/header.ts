@@ -31,6 +31,8 @@ export interface Header {
   readonly properties: readonly Line[];
   /** The last of those, if it is a title of the rows below it. */
   readonly title?: Line | undefined;
+  /** The names that lines above list, one by one. */
+  readonly listed?: ListedNames;
 }
 
 /** The names of columns without a header, in lines above the rows: `# name 0 = Depth [m]`, `# Labels: energy rate`. */

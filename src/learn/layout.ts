@@ -13,7 +13,6 @@ import {
   findLongRow,
   type Header,
   isAxis,
-  type ListedNames,
   type LongRow,
   PLAIN_NUMBER,
   type Range,
@@ -43,8 +42,6 @@ export interface FoundRows extends Found {
   readonly isTransposed?: boolean;
   /** Whether the columns have no names, because the lines in `header.skip` have names for more or fewer columns. */
   readonly isNameless?: boolean;
-  /** The names that lines above list, one by one. */
-  readonly listed?: ListedNames;
   /** Of rows within rows and rows beside facts: the mapping that finds them. */
   readonly described?: {
     readonly name: string;

@@ -14,7 +14,7 @@ export const withListedNames = (found: readonly FoundTable[], file: AnchoredFile
   found.map((table, n) => {
     if (table.kind !== 'rows' || table.header.rows > 0 || table.described || table.asides) return table;
     const listed = findListed(table, file, found[n - 1]?.to ?? 0);
-    return listed ? { ...table, listed } : table;
+    return listed ? { ...table, header: { ...table.header, listed } } : table;
   });
 
 /** Further up, a list is for something else. */

@@ -190,7 +190,7 @@ export const withLine = ({ message, where }: FileError): string =>
 function markTables(found: readonly FoundTable[], lines: readonly Line[]): boolean[] {
   const marks = new Array<boolean>(lines.length).fill(false);
   for (const { from, to } of found) marks.fill(true, from, to);
-  const listed = found.flatMap((table) => (table.kind === 'rows' ? (table.listed?.lines ?? []) : []));
+  const listed = found.flatMap((table) => (table.kind === 'rows' ? (table.header.listed?.lines ?? []) : []));
   for (const line of listed) marks[lines.indexOf(line)] = true;
   return marks;
 }
