@@ -46,8 +46,7 @@ export async function splitText(
   let best = await trySplit(usual);
   const isDeclared = chosen.from > 1;
   const fixed = isDeclared ? [] : findFixedColumns(texts);
-  if (isDeclared || (unused(best) === 0 && fixed.length === 0 && !best.layout.nameless))
-    return { isPlain: true, ...best };
+  if (isDeclared || (unused(best) === 0 && fixed.length === 0 && !isNameless(best))) return { isPlain: true, ...best };
   const isGrid = characterOf(usual) !== undefined && isEven(best.lines);
   const others = CANDIDATES.filter((each) => each !== usual && !(isGrid && isBlanks(each)) && splitsLines(each, texts));
   let most = Math.max(1, weightOf(best));
@@ -156,7 +155,7 @@ async function separateByPosition(split: Split, slice: TimeSlice): Promise<Split
     const at = shifted || (isSplit && isSplitInTwo(table)) ? positionsOf(table, lines, layout.tables) : undefined;
     const own = at && splitByPosition(lines, table, at);
     const [again] = own ? (await findLayout(own, slice)).tables : [];
-    if (again?.to === table.to && own && at) {
+    if (again?.to === table.to && own && at && !joinsNumbers(table, own)) {
       tables.push({ ...again, delimiter: { at } });
       lines = lines.map((line, n) => (isOutside(n, [table]) ? line : (own[n] ?? line)));
     } else if (shifted && table.kind === 'rows' && hasTooManyNames(table)) tables.push(withoutNames(table));
@@ -165,6 +164,12 @@ async function separateByPosition(split: Split, slice: TimeSlice): Promise<Split
   }
   return { delimiter, lines, layout: { ...layout, tables, long } };
 }
+
+/** Whether positions of names that contain blanks put several numbers of a row into one cell. */
+const joinsNumbers = (table: FoundTable, own: readonly Line[]): boolean =>
+  table.kind === 'rows' &&
+  table.body.kinds.every((kind) => kind === 'number') &&
+  own.slice(table.body.from, table.body.to).some(({ cells }) => cells.some((cell) => /\d\s+[-+.\d]/.test(cell)));
 
 /** Names with single blanks between them, above columns with wider gaps: one word for each column. */
 function namedBySingleBlanks(table: FoundRows, lines: readonly Line[], delimiter: string | undefined) {

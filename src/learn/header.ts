@@ -272,8 +272,15 @@ const withoutLabel = (line: Line, { kinds }: Body): Line =>
     ? { ...line, cells: ['', ...line.cells.slice(1)] }
     : line;
 
+/** Words with single blanks between them that are no names: `Tungsten lamp test`, `measured by Ada`. */
+const isTitle = ({ text, cells }: Line): boolean =>
+  TITLE.test(text) && text.trim().split(' ').length === cells.length && !/\s\s|[,;|\t]/.test(text.trim());
+
+const TITLE =
+  /\s(?:scan|test|run|spectrum|measurement|report)\s*$|(?:^|\s)(?:by|of|the|for|with|from|and|using|made|created|measured|recorded|exported|generated|saved)\s/i;
+
 function isNames(line: Line | undefined, width: number, share: number): boolean {
-  if (!line) return false;
+  if (!line || isTitle(line)) return false;
   const filled = filledCells(line);
   // A colon separates a name from a value, unless it is behind all names, or behind that of the rows: `Sample:`.
   const colons = filled.filter((cell) => cell.endsWith(':')).length;

@@ -27,6 +27,23 @@ describe('names above rows', () => {
   });
 });
 
+describe('a line of words above rows with single blanks', () => {
+  const data = '1 2.5 3\n2 2.6 3\n3 2.7 4\n4 2.8 4\n5 2.9 5\n';
+
+  test.each(['Tungsten lamp test', '# measured by Ada\n# second scan', '# Sample A seven', 'Time (s) Temp (C) x'])(
+    '%j is no header',
+    async (title) => {
+      const record = await read(`${title}\n${data}`);
+      expect(columns(record)).toEqual(['column 1', 'column 2', 'column 3']);
+      expect(rows(record)).toHaveLength(5);
+    },
+  );
+
+  test('is one if it has a name for each column', async () => {
+    expect(columns(await read(`x Temp Flow\n${data}`))).toEqual(['x', 'Temp', 'Flow']);
+  });
+});
+
 test('a row of another kind directly below the names is none of theirs', async () => {
   const other = '1,0.02,0.33,1465.46,00:02:51,00:41:50,1,Rest';
   const data = Array.from({ length: 6 }, (_, n) => `,,${n + 1},00:00:0${n},0.5,4.3,2026-03-06 12:37:2${n},0.1`);
