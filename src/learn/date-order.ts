@@ -100,10 +100,16 @@ const dayOf = (iso: string): string => iso.slice(0, 10);
 const sureDays = ({ left: [first, ...others] }: Settling): string[] =>
   first && others.length === 0 ? first.isos.map(dayOf) : [];
 
-/** Formats that read a date of another pool as a different day: one column is `d/M/yyyy`, another `M/d/yyyy`. */
+/**
+ * Formats that read a date of another pool as a different day, now or in another file: one column is `d/M/yyyy`, another
+ * `M/d/yyyy`.
+ */
 function findClash(settled: readonly Settling[]): ReadonlySet<string> {
   const formats = [...new Set(settled.map(({ left }) => left[0]?.format ?? ''))];
-  const clashing = new Set<string>();
+  const shapeOf = (format: string) => unpadded(format).replace(/[dM]/g, 'X');
+  const isMirrored = (format: string) =>
+    formats.some((other) => unpadded(other) !== unpadded(format) && shapeOf(other) === shapeOf(format));
+  const clashing = new Set(formats.filter(isMirrored));
   for (const {
     texts,
     left: [own],

@@ -91,6 +91,11 @@ describe('the order of day and month is proven by', () => {
   });
 });
 
+test('two orders that this file proves are not written, because the next file may not', async () => {
+  const text = 'Date,n,Sample Time\n6-24-2022 14:34:52,1,24-6-2022 14:34:52\n6-25-2022 14:34:52,2,25-6-2022 14:34:52\n';
+  expect(await formatsOf(text)).toBeUndefined();
+});
+
 test('columns with different orders do not get a format that misreads one of them', async () => {
   const text = 'made,used,n\n25/12/2025,12/31/2025,1\n03/04/2026,03/05/2026,2\n';
   const format = await formatsOf(text);
