@@ -61,7 +61,7 @@ const OTHER = anyOf(
     // Samples and people.
     'birth born dob geburt naissance nacim nascit nascim geboort f[öo]delse receiv empfang eingang regist order',
     'prepar probe\\w*nahme entnahme pr[ée]l[èe]v preliev monstername provtag',
-    '(?:sample|specimen)s?\\s(?:was\\s)?(?:collect|taken|drawn)',
+    '(?:sample|specimen)s?\\s(?:was\\s)?(?:collect|taken|draw)',
     // Days to come.
     'expir exp\\.?\\s?(?:date|$) due next valid verfall ablauf g[üu]ltig p[ée]remp caduc venc scaden geldig verval',
     'utg[åa]ng giltig deliver purchas ship',

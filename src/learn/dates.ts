@@ -222,7 +222,6 @@ function firstRowDate(rows: readonly DateColumn[], tables: readonly Table[]): Fo
     .filter(
       (row) =>
         row.role !== 'other' &&
-        row.role !== 'end' &&
         // Beside other tables, the table of an audit trail or of calibrations is not the readings.
         (tables.length === 1 || roleOf(row.table) !== 'other') &&
         (row.format !== undefined || !isUnsetText(row.text)) &&

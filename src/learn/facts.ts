@@ -68,8 +68,9 @@ export function findPairs(
   if (filled.length === 0) return { finders: before, separators: [], read, doubts: [] };
   const seen = filled.length <= MAX_SEEN ? filled : [...filled.slice(0, MAX_SEEN - 100), ...filled.slice(-100)];
   const splits: Splits = new Map();
+  const counted = countedLines(seen);
   const candidates = [...pairsPerLine(seen, delimiter), ...pairsInCells(seen, delimiter), ...pairsWithSigns(seen)].map(
-    (candidate) => measureCandidate(candidate, seen, delimiter, splits),
+    (candidate) => measureCandidate(candidate, seen, delimiter, { splits, counted }),
   );
   const chosen: Measured[] = [];
   while (chosen.length < MAX_FINDERS) {
@@ -134,7 +135,22 @@ function withoutNames(
 /** By delimiter: the lines, which are split once for all candidates. */
 type Splits = Map<FinderMapping['delimiter'], Map<Line, Line>>;
 
-function measureCandidate(candidate: Candidate, lines: readonly Line[], delimiter: string | undefined, splits: Splits) {
+/** `Peak 1,0.5` above `Peak 2,0.6`: the comma separates, other than in `at 20,5 °C`. */
+function countedLines(lines: readonly Line[]): ReadonlySet<Line> {
+  const names = lines.map(({ text }) => /^(\P{N}*\p{L}\P{N}*) (\d+),[^,]*$/u.exec(text) ?? []);
+  const follows = (n: number) =>
+    names[n]?.[1] !== undefined &&
+    names[n]?.[1] === names[n - 1]?.[1] &&
+    Number(names[n]?.[2]) === Number(names[n - 1]?.[2]) + 1;
+  return new Set(lines.filter((_, n) => follows(n) || follows(n + 1)));
+}
+
+function measureCandidate(
+  candidate: Candidate,
+  lines: readonly Line[],
+  delimiter: string | undefined,
+  { splits, counted }: { readonly splits: Splits; readonly counted: ReadonlySet<Line> },
+) {
   const { finder } = candidate;
   const format = lineFormat(finder.delimiter ?? delimiter, '"');
   const pairs = createPairReader({ ...finder, in: finder.in ?? 'lines' } as Finder, format);
@@ -146,10 +162,11 @@ function measureCandidate(candidate: Candidate, lines: readonly Line[], delimite
     known.set(line, split);
     const found = (pairs(split) ?? []).filter(({ name }) => cleanName(name) !== '');
     if (found.length > 0 && isRow(line)) return { ...NO_PAIRS, junk: 1 };
+    const isCounted = counted.has(line) && finder.separator === ',' && delimiter === ',';
     const judged = found.map(({ name, text }) => ({
       name: cleanName(name),
       text,
-      is: judge(name, text, split, finder, delimiter),
+      is: isCounted && text !== '' ? 'good' : judge(name, text, split, finder, delimiter),
     }));
     const count = (is: Judgement) => judged.filter((each) => each.is === is).length;
     const good = judged.filter(({ is }) => is === 'good' || is === 'crowded');

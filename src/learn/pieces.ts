@@ -265,8 +265,11 @@ function separatorsOf(
   ];
 }
 
-/** Two or more spaces, but not those that align the separators: `Method   :  A     Vial : 1`. */
-const GAPS = '/(?<![ :=]) {2,}(?![ :=])/';
+/**
+ * Two or more spaces, but not those that align the separators (`Method   :  A     Vial : 1`), and not those before a time
+ * or a unit (`Acquired: 06 Jun 2024  16:21`, `Amount: 100.0  [ng/ul]`).
+ */
+const GAPS = '/(?<![ :=]) {2,}(?![ :=[]|\\d{1,2}:\\d\\d)/';
 
 /** `VC:2f31 SV:2.1  SN:12-0117` */
 const BEFORE_SHORT_NAME = '/\\s+(?=[A-Z]{2,4}:\\S)/';

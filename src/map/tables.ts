@@ -16,7 +16,7 @@ export const headingOf = ({ name, unit }: Column): string => (unit ? `${name} ($
 export const withUnit = ({ text, unit }: Pick<Value, 'text' | 'unit'>): string => followedBy(text, unit);
 
 const followedBy = (text: string, unit: string | undefined): string =>
-  unit && text !== '' && !text.endsWith(unit) ? `${text} ${unit}` : text;
+  unit && text !== '' && !text.replace(/[\])]$/, '').endsWith(unit) ? `${text} ${unit}` : text;
 
 const DIGIT = /\d/;
 

@@ -29,7 +29,7 @@ describe('the words of a date tell whether it is that of the run, in', () => {
     [
       'English',
       'Recorded|Experiment date|LoggingStartDate',
-      'Logger time|Host time|Method date|System UpLoad Time|Template saved|Report generated|Date created|Next service due|Sample taken on',
+      'Logger time|Host time|Method date|System UpLoad Time|Template saved|Report generated|Date created|Next service due|Sample taken on|Sample draw time',
     ],
     [
       'German',
@@ -199,4 +199,10 @@ describe('records of analysers', () => {
       dayOf(await read(`MSH|^~\\&|LIS|Lab|EHR||${sent}||ORU^R01|42|P|2.5\rOBX|1|NM|WBC||5.1|10^9/L`)),
     ).toBeUndefined();
   });
+});
+
+test('among columns, the end of a row is its date if the other date is that of the sample', async () => {
+  const rows = [17, 18, 19].map((day) => `S${day},2019-06-16,2019-06-${day},0.5,300`).join('\n');
+  const { firstRow } = await measured(`Sample,Sample draw time,Date finished,Dilution,Volume\n${rows}\n`);
+  expect(firstRow?.column).toBe('Date finished');
 });

@@ -313,3 +313,9 @@ describe('the date in the name of a file', () => {
     },
   );
 });
+
+test('a day can end with a dot, also before the time', async () => {
+  const text = `Output: 12.12.2023.\nAcquired: 21.2.2012. 13:16:57\nSample: S1\n\n${XY}`;
+  expect(await formatsOf(text)).toEqual(['d.M.yyyy.', 'd.M.yyyy. H:mm:ss']);
+  expect(meta(await read(text))['Acquired']).toBe('2012-02-21T13:16:57');
+});

@@ -386,3 +386,22 @@ test('a cell after a label has its name; signs and labels are no facts', async (
   expect(meta(record)).toMatchObject({ Client: 'Ada', Site: 'North' });
   expect([...record.meta.values()].map(({ text }) => text)).not.toContain('/');
 });
+
+test('two blanks before a time or a unit do not end a value, and a second colon is no part of it', async () => {
+  const facts = [
+    'Acq On    : 06 Jun 2024  16:21        Vial : 6',
+    'Operator  : Iris                      Inj  : 1',
+    'Amount:      :    100.0  [ng/ul]      Line : 8',
+  ];
+  const record = await read(`${facts.join('\n')}\n\n  RT     Area\n 1.25  10.5\n 2.50  11.5\n 3.75  12.5\n`);
+  expect(meta(record)).toMatchObject({ 'Acq On': '2024-06-06T16:21:00', Amount: 100, Vial: 6, Line: 8 });
+  expect(record.meta.get('Amount')?.unit).toBe('ng/ul');
+});
+
+test('names that are counted are names, and a comma behind their number is no decimal mark', async () => {
+  const list = 'ISTD Amount 1,1\nISTD Amount 2,1\nISTD Amount 3,1\nISTD Amount 4,1\n';
+  const facts = `[Sample]\nOperator,Ada\nType,0:Unknown\nName,S1\n${list}Vial,7\n`;
+  expect(Object.keys(meta(await read(facts + TABLE)))).toEqual([
+    ...['Operator', 'Type', 'Name', 'ISTD Amount 1', 'ISTD Amount 2', 'ISTD Amount 3', 'ISTD Amount 4', 'Vial'],
+  ]);
+});

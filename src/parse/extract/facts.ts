@@ -279,9 +279,9 @@ function addPairs(finder: FactFinder, found: readonly Pair[]): void {
 const MOMENT =
   /^(?:\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?(?: ?[AP]M)?|(?:\d{4}([-/.])\d{1,2}\1\d{1,2}|\d{1,2}([-/.])\d{1,2}\2(?:\d{4}|\d\d))(?:[ T]\d.*)?)$/i;
 
-/** A value in quotes: `OPERATOR "Ada"`. With `=` before it, spreadsheets show it as text. */
+/** A value in quotes: `OPERATOR "Ada"`. With `=` before it, spreadsheets show it as text. `Amount:  : 100` has two colons. */
 const unquote = (text: string): string =>
-  /^=?(["'])[^"']*\1$/.test(text) ? text.slice(text.startsWith('=') ? 2 : 1, -1).trim() : text;
+  /^=?(["'])[^"']*\1$/.test(text) ? text.slice(text.startsWith('=') ? 2 : 1, -1).trim() : text.replace(/^[:=]\s+/, '');
 
 /**
  * All facts that were found. Refuses the file if a line or pattern was not found.

@@ -95,6 +95,9 @@ function momentCandidates(text: string): DateCandidate[] {
   const { day, gap, clock, isTimeFirst } = splitMoment(text);
   // A number of eight digits alone can be anything.
   if (clock === undefined && COMPACT.test(day)) return [];
+  // `21.2.2012.`, with a dot behind each ordinal number.
+  if (clock === undefined && /^\d{1,2}\.\d{1,2}\.\d{4}\.$/.test(day))
+    return dayCandidates(day.slice(0, -1)).map(({ format, iso }) => ({ format: `${format}.`, iso }));
   return dayCandidates(day).flatMap(({ format, iso }) => {
     // If a day can have one digit, so can the hour.
     const time = clock === undefined ? { format: '', iso: '' } : readTime(clock, /dd/.test(format));
@@ -113,7 +116,7 @@ function splitMoment(text: string): { day: string; gap: string; clock?: string |
 }
 
 const MOMENT =
-  /^(.+?)(, | at | - | |T|_|-)(\d{1,2}:.+|(?<=^\d{8}.)\d{6}(?:[.,]\d+)?|(?<=^\d{4}-\d\d-\d\d.)\d\d-\d\d-\d\d|\d{1,2}[時时点].+)$/;
+  /^(.+?)((?<=\d\.\d{1,2}\.\d{4})\. |, | at | - | |T|_|-)(\d{1,2}:.+|(?<=^\d{8}.)\d{6}(?:[.,]\d+)?|(?<=^\d{4}-\d\d-\d\d.)\d\d-\d\d-\d\d|\d{1,2}[時时点].+)$/;
 
 const readTime = (clock: string, isPadded: boolean): DateCandidate | undefined =>
   readClock(clock, isPadded) ?? readCompactClock(clock) ?? readHanClock(clock);

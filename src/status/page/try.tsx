@@ -231,9 +231,9 @@ const PlotPanel = ({ plot }: { plot: Filed['plot'] }) =>
 /** The frame inherits the page's policy: no scripts, no other styles, nothing from elsewhere. */
 const asPage = (body: string): string => `<!doctype html><link rel="stylesheet" href="/page/paper.css">${body}`;
 
-/** The text of a value may already end with its unit. */
+/** The text of a value may already end with its unit, perhaps in brackets. */
 const withUnit = (text: string, unit: string | undefined): string =>
-  unit === undefined || text.endsWith(unit) ? text : `${text} ${unit}`;
+  unit === undefined || text.replace(/[\])]$/, '').endsWith(unit) ? text : `${text} ${unit}`;
 
 const Findings = ({ title, lines }: { title: string; lines: readonly string[] }) =>
   lines.length === 0 ? null : (
