@@ -110,10 +110,16 @@ const namesOf = ({ header }: FoundRows): string => header.names.map(({ cells }) 
 /** The nearest line above a table, if it is a few words; the line between distant names and rows. */
 function titleOf(found: FoundTable, lines: readonly Line[], top: number): Line | undefined {
   if (found.kind === 'rows' && found.header.skip.length > 0 && found.header.title) return found.header.title;
-  const above = lines.slice(top, Math.max(top, found.from)).findLast((line) => !isBlank(line));
+  const before = lines.slice(top, Math.max(top, found.from));
+  const above = before.findLast((line) => !isBlank(line));
+  // `[Peak Table(Ch 1)]`, then facts, then the table.
+  const section = above && isFact(above) ? before.findLast((line) => isBlank(line) || !isFact(line)) : undefined;
+  if (section && SECTION.test(section.text)) return section;
   const filled = above?.cells.filter((cell) => cell !== '') ?? [];
   return filled.length <= 2 && (above?.text.trim().length ?? 0) <= 100 ? above : undefined;
 }
+
+const SECTION = /^\s*\[[^\]]+\]\W*$/;
 
 function describeRows(group: Group<FoundRows>, file: DescribedFile): TableMapping | undefined {
   const [first] = group.parts;
@@ -372,8 +378,10 @@ function titlePattern(titles: readonly string[], group: string): string | undefi
   const begin = titles.some((title) => /^\s/.test(title)) ? '^\\s*' : '^';
   if (skeletons.size === 1 && texts.length > 1) return `/${begin}(?<${group}>${[...skeletons][0]})\\s*$/`;
   const common = commonStart(texts);
+  const [, close = ''] = /([)\]]*)$/.exec(texts[0] ?? '') ?? [];
+  const end = texts.every((text) => text.endsWith(close)) ? escapeRegex(close) : '';
   if (texts.length > 1 && common.replace(/\W/g, '').length >= 4)
-    return `/${begin}${escapeRegex(common)}(?<${group}>.+?)${titles.some((title) => title.includes('"')) ? '["\\s]' : '\\s'}*$/`;
+    return `/${begin}${escapeRegex(common)}(?<${group}>.+?)${end}${titles.some((title) => title.includes('"')) ? '["\\s]' : '\\s'}*$/`;
   if (texts.length > 12) return undefined;
   // A drawn line says nothing, and the value of a fact differs in the next file.
   const said = texts

@@ -510,3 +510,19 @@ test.each([
   isAxis(head, { from: 1, to: lines.length, kinds: ['text', 'number', 'number', 'number'] }, lines);
   expect(looks).toBeLessThan(200);
 });
+
+test('a table below the facts of a section in brackets is named after the section', async () => {
+  const section = (name: string, rows: string) => `[Peak Table(${name})]\n# of Peaks,2\nPeak#,R.Time,Area\n${rows}\n`;
+  const one = section('Detector A-Ch1', '1,2.5,100\n2,3.5,200\n');
+  const single = await read(
+    `[Sample]\nOperator,Ada\nVial,7\n\n${one}[Result]\nID#,Name,Conc.\n1,Glucose,2.5\n2,Lactate,3.5\n`,
+  );
+  expect(single.tables.map(({ name }) => name)).toEqual(['Peak Table Detector A-Ch1', 'Result']);
+  const both = await read(`[Sample]\nOperator,Ada\nVial,7\n\n${one}${section('Detector B', '1,4.5,300\n2,5.5,400\n')}`);
+  expect(rows(both).map(({ section: channel, Area }) => [channel, Area])).toEqual([
+    ['A-Ch1', 100],
+    ['A-Ch1', 200],
+    ['B', 300],
+    ['B', 400],
+  ]);
+});

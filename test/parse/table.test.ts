@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { columns, read, refusal, rows } from '../support/reading.js';
+import { columns, meta, read, refusal, rows } from '../support/reading.js';
 
 describe('the place of a table', () => {
   test('is the top of the file, with the header in the first line, by default', async () => {
@@ -60,6 +60,18 @@ describe('the place of a table', () => {
       { branch: 'ADS', No: 2, p: 0.6 },
       { branch: 'DES', No: 1, p: 0.7 },
     ]);
+  });
+
+  test('a block that has only the facts that stand above the header of others has no rows', async () => {
+    const section = (name: string, count: number) => `[Peaks(${name})]\n# of Peaks,${count}\n`;
+    const text = `${section('A', 1)}No,RT\n1,0.5\n\n${section('B', 0)}\n${section('C', 1)}No,RT\n1,0.7\n`;
+    const table = { every: '/^\\[Peaks\\((?<channel>.+?)\\)\\]$/', header: 'No' };
+    const record = await read(text, { delimiter: ',', meta: { separator: ',' }, table });
+    expect(rows(record)).toEqual([
+      { channel: 'A', No: 1, RT: 0.5 },
+      { channel: 'C', No: 1, RT: 0.7 },
+    ]);
+    expect(meta(record)).toEqual({ '# of Peaks': 1, '# of Peaks (2)': 0, '# of Peaks (3)': 1 });
   });
 
   test('columns of blocks with different headers are joined by name', async () => {

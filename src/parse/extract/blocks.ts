@@ -70,6 +70,9 @@ const createFinder = (options: TableOptions, sink: BlockSink, context: Context) 
   headerAbove: undefined as Line | undefined,
   names: [] as Line[],
   held: [] as Line[],
+  /** How the lines between the start of this block and its header begin, and those of all blocks with a header. */
+  begins: [] as string[],
+  factNames: new Set<string>(),
   /** Lines that turned out to belong to the table after they were offered. */
   late: [] as Line[],
   /** The first line with content below each blank line that ended a block. */
@@ -203,6 +206,7 @@ function openBlock(finder: TableFinder, captures: ReadonlyMap<string, string>): 
   finder.blocks++;
   finder.names = [];
   finder.held = [];
+  finder.begins = [];
   finder.hasContent = false;
   finder.isAfterBlank = false;
   if (finder.hasHeader) finder.state = 'header';
@@ -224,9 +228,11 @@ function startRows(finder: TableFinder, head: Head): void {
 
 /** The block has no header, so it uses the last one seen. */
 function startWithoutHeader(finder: TableFinder): void {
-  const { head, headerAbove, held } = finder;
+  const { head, headerAbove, held, factNames } = finder;
   if (!head && !headerAbove) return;
   finder.held = [];
+  // What stands between title and header in other blocks is no row: `# of Peaks,0` of an empty block.
+  if (factNames.has(held[0]?.cells[0] ?? '')) return;
   if (head) startRows(finder, head);
   else if (headerAbove) {
     finder.late.push(headerAbove);
@@ -248,8 +254,11 @@ function takeHeader(finder: TableFinder, line: Line): LineUse {
   }
   if (match.isHeader(line)) {
     finder.held = [];
+    for (const name of finder.begins) finder.factNames.add(name);
     return takeName(finder, line);
   }
+  const [name = ''] = line.cells;
+  if (/\p{L}{2}/u.test(name) && finder.begins.length < MAX_HELD_LINES) finder.begins.push(name);
   const hasEarlier = finder.head !== undefined || finder.headerAbove !== undefined;
   if (isHeaderPattern && hasEarlier && (held.length > 0 || !isBlank(line))) {
     held.push(line);
