@@ -405,3 +405,8 @@ test('names that are counted are names, and a comma behind their number is no de
     ...['Operator', 'Type', 'Name', 'ISTD Amount 1', 'ISTD Amount 2', 'ISTD Amount 3', 'ISTD Amount 4', 'Vial'],
   ]);
 });
+
+test('empty cells before a name are no part of it', async () => {
+  const record = await read(` ,WARNING: the format may change.\n ,Operator: Ada\n ,Method: A7\n${TABLE}`);
+  expect(Object.keys(meta(record))).toEqual(['WARNING', 'Operator', 'Method']);
+});

@@ -209,6 +209,11 @@ describe('column units', () => {
     expect(columns(record)).toEqual(['wavelength [nm]', 'absorbance [A]']);
   });
 
+  test('a cell that spreadsheets show as text is read without its signs', async () => {
+    const record = await read('Well,Code\nA1,"=""0012"""\nA2,="B-13"\n', { table: {} });
+    expect(rows(record).map(({ Code }) => Code)).toEqual(['0012', 'B-13']);
+  });
+
   test('are taken from the numbers if all are equal', async () => {
     const record = await read('a,b\n1 mg,1 mg\n2 mg,1 g\n', { table: {} });
     expect(columns(record)).toEqual(['a [mg]', 'b']);

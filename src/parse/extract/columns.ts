@@ -259,7 +259,8 @@ export function cleanName(written: string): string {
   // Not a regular expression: one that is anchored at the end is tried at each character of a long line.
   let end = name.length;
   while (end > 0 && TRAILING.has(name.charAt(end - 1))) end--;
-  return name.slice(0, end).trim();
+  // Empty cells before the name of a fact.
+  return name.slice(0, end).replace(/^[\s,;|]+/, '');
 }
 
 const TRAILING = new Set([' ', '\t', '\u00a0', ':', '=', '?', ';']);

@@ -38,6 +38,8 @@ export function createValueReader(
       if (startsWithLetter(text)) return { value: text, text };
       const number = numbers.read(text);
       if (number !== undefined) return { value: number, text };
+      const [, shown] = SHOWN_AS_TEXT.exec(text) ?? [];
+      if (shown !== undefined) return reader.read(shown);
       return readQuantity(text, numbers) ?? { value: isCensored(text, numbers) ? null : text, text };
     },
     typed({ type, format }) {
@@ -48,6 +50,9 @@ export function createValueReader(
   };
   return reader;
 }
+
+/** `="0012"`: written so that spreadsheets do not drop the zeros. */
+const SHOWN_AS_TEXT = /^="([^"]*)"$/;
 
 /**
  * `12.4 mg`: a number and a known unit. `1A` and `3C` are wells, so a single letter needs a space before it, or a number
