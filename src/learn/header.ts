@@ -2,7 +2,17 @@ import { alignCells } from '../parse/extract/aligned.js';
 import { repeatedIn, withGroups } from '../parse/extract/columns.js';
 import { isBlank, isRule, type Line } from '../parse/lines.js';
 import { bareUnit, isUnit, unitAfterSlash, unitInName } from '../parse/values/unit.js';
-import { areSamples, type CellKind, isMeasure, isQuantity, isSubject, isWord, kindOf, kindsOf } from './kinds.js';
+import {
+  areSamples,
+  type CellKind,
+  isMeasure,
+  isQuantity,
+  isSubject,
+  isWord,
+  kindOf,
+  kindsOf,
+  mergeKinds,
+} from './kinds.js';
 
 /** The lines above rows: names, units, and what else describes the columns. */
 
@@ -475,3 +485,10 @@ export const isInRange = (value: number, range: NumberRange | undefined): boolea
 
 /** Without the empty cells that trailing delimiters leave. */
 export const widthOf = ({ cells }: Line): number => cells.findLastIndex((cell) => cell !== '') + 1;
+
+/** Whether a line has the same kinds of cells as the rows. Names of rows are also those of facts, so they do not count. */
+export function fitsBody(line: Line, { kinds }: Body): boolean {
+  if (isBlank(line) || !isMeasure(kinds[0]) || line.cells.length !== kinds.length) return false;
+  const own = kindsOf(line);
+  return own[0] === kinds[0] && mergeKinds(kinds, own) !== undefined;
+}

@@ -494,10 +494,3 @@ function isTrimmedRow(line: Line | undefined, { kinds }: Body): boolean {
   const matching = own.filter((kind, n) => isMeasure(kind) && kind === kinds[n]).length;
   return matching >= 3 && own.every((kind, n) => kind === 'any' || kinds[n] === 'any' || kind === kinds[n]);
 }
-
-/** Whether a line has the same kinds of cells as the rows. Names of rows are also those of facts, so they do not count. */
-export function fitsBody(line: Line, { kinds }: Body): boolean {
-  if (isBlank(line) || !isMeasure(kinds[0]) || line.cells.length !== kinds.length) return false;
-  const own = kindsOf(line);
-  return own[0] === kinds[0] && mergeKinds(kinds, own) !== undefined;
-}
