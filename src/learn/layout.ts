@@ -171,7 +171,7 @@ async function search(lines: readonly Line[], region: Range, state: Search): Pro
   const named = findHeader(lines, below, region.from);
   const start = named.rows === 0 ? judgeFirstRow(lines, below) : 'row';
   const body = start === 'settings' ? belowSettings(lines, below) : below;
-  const header = start === 'settings' ? { ...named, from: body.from } : named;
+  const header = { ...named, ...(start === 'settings' && { from: body.from }) };
   if (start === 'unclear') state.long.push(...unclearRow(lines, body));
   const from = header.rows === 0 ? body.from : header.from;
   const rowsAndNames = withSureNames({ kind: 'rows', from, to: body.to, body, header }, lines, state.isDelimited);
@@ -193,7 +193,7 @@ async function search(lines: readonly Line[], region: Range, state: Search): Pro
 /** What people add to readings. Instruments may leave out the cell if there is nothing in it. */
 const REMARK = /comment|remark|note|flag|status|message|error|warning|info|bemerkung|kommentar|annotation/i;
 
-/** Drops the names if no row has as many cells as there are names: any column could be the one that is missing. */
+/** Drops the names if no row has as many cells, also empty ones: any column could be the one that is missing. */
 function withSureNames(table: FoundRows, lines: readonly Line[], isDelimited: boolean): FoundRows {
   const { header, body } = table;
   const [names, ...others] = header.names;
@@ -201,10 +201,8 @@ function withSureNames(table: FoundRows, lines: readonly Line[], isDelimited: bo
   const width = widthOf(names);
   const rows = lines.slice(body.from, body.to).filter((line) => !isBlank(line) && line.text !== names.text);
   const isShort = isDelimited && rows.every(({ cells }) => cells.length < width) && !isRemark(names, rows);
-  // Empty cells behind the names show which columns have none.
-  const isPlaced = isDelimited && names.cells.length > width + 1;
-  const isLong =
-    width > 1 && rows.every((row) => widthOf(row) > width && !(isPlaced && row.cells.length <= names.cells.length));
+  const placed = isDelimited && names.cells.length > width + 1 ? names.cells.length : 0;
+  const isLong = width > 1 && rows.every((row) => widthOf(row) > width && row.cells.length > placed);
   return rows.length > 0 && (isShort || isLong) ? withoutNames(table) : table;
 }
 
@@ -354,16 +352,15 @@ function repetition(lines: readonly Line[], { from, to }: Range): number {
   return 1 - (new Set(first).size - 1) / Math.max(1, first.length - 1);
 }
 
-/** A fact has at most name, value, unit and limits. */
-const MAX_FACT_CELLS = 5;
+/** A fact has at most name, value, unit and limits. `Vertical units,V,V` is a setting above others. */
+const [MAX_FACT_CELLS, UNITS] = [5, /(?:^|\s)(?:units?|einheit(?:en)?)$/i];
 
 /** Lines of name, value and unit, below a line that only looks like a header. */
 function isListOfFacts(lines: readonly Line[], body: Body, header: Header): boolean {
   if (body.kinds[0] !== 'text') return false;
   const [names] = header.names;
   if (names && isRecord(names, [...lines.slice(header.from - 1, header.from), ...header.names.slice(1)])) return true;
-  // `Vertical units,V,V` above other settings.
-  if (/(?:^|\s)(?:units?|einheit(?:en)?)$/i.test(names?.cells[0] ?? '')) return true;
+  if (UNITS.test(names?.cells[0] ?? '')) return true;
   // Numbers as names, above rows that have names of their own.
   if (header.names.some(({ cells }) => cells.filter((cell) => PLAIN_NUMBER.test(cell)).length >= 3)) return false;
   const columns = countColumns(body);
