@@ -1,6 +1,6 @@
 import { regexSource } from '../config/grammar.js';
 import { letterAt } from '../parse/extract/grid.js';
-import { isBlank, isRule, type Line } from '../parse/lines.js';
+import { isBlank, isRule, type Line, saysNothing } from '../parse/lines.js';
 import { dateCandidates } from '../parse/values/date-candidates.js';
 import { escapeRegex } from '../text.js';
 import type { FinderMapping } from './pieces.js';
@@ -30,6 +30,7 @@ export function findUnnamed(top: readonly Line[], file: UnnamedFile, isFree: (li
     .flatMap((line) => {
       const at = lines.indexOf(line);
       if (at === first) return describeHeading(line, delimiter);
+      if (saysNothing(line)) return [];
       const found = describeByWords(line, file);
       if (found) return found;
       const isAtStart = gap < 0 || at < gap;
@@ -71,7 +72,7 @@ const isInformative = ({ text }: Line): boolean =>
   text.length <= 300 &&
   !/^[-+\d.,;|eE\s]*[-+]?\d[\d.]*(?:[eE][-+]?\d+)?[\s,;|]*$/.test(dateCandidates(text).length > 0 ? '' : text) &&
   /[\p{L}\p{N}]{2}/u.test(text) &&
-  !/^\W*\[[^\]]*\]\W*$|[:=]\W*$|^[A-Z_]{4,}[,;|\t]+$/.test(text) &&
+  !/^\W*\[[^\]]*\]\W*$|[:=]\W*$|^[A-Z_]{4,}[,;|\t]+$|^\s*<\/?\w+>\s*$/.test(text) &&
   !/^[~>]|^[-=_*#]{3}.*[-=_*#]{3}$|^\W*[A-Z\d_]*_(?:START|BEGIN|END|STOP)\W*$/.test(text.trim());
 
 /** The text of a line that is a single cell, or that blanks would split. Not a drawn line above it. */

@@ -135,6 +135,20 @@ function columnOf(line: Line, cell: number): number {
   return Math.max(at, line.text.indexOf(line.cells[cell] ?? '', at)) + 1;
 }
 
+/** `[Results]`, `=== data ===`, `</Experiment>`, `Results:` */
+const MARKED_HEADING = /^(?:\[[^\]\d]+\]|([-=_*#])\1+ ?[^-=_*#\d]+ ?\1+|<\/?\w+>|\p{L}[^:=\d]*:)$/u;
+/** What sections are called. Other words can be a sample or a method: `Caffeine`, `Absorbance`. */
+const SECTION =
+  /^(?:\p{L}[\p{L}-]* ){0,3}(?:actions|calibration|comments|conditions|configuration|data|details|information|parameters?|results?|sections?|settings|setup|statistics|steps|summary|tables?|validation|daten|einstellungen|ergebnisse)$/iu;
+const NOTICE = /^(?:for research use only|not for (?:use in )?diagnostic|copyright\b|©|all rights reserved)/i;
+
+/** Whether a line is only the heading of a section or a legal notice, which is no information about the run. */
+export function saysNothing({ text }: Pick<Line, 'text'>): boolean {
+  if (text.length > 300) return false;
+  const words = text.replace(/^[\s",;|]+|[\s",;|]+$/g, '');
+  return NOTICE.test(words) || (words.length <= 60 && (MARKED_HEADING.test(words) || SECTION.test(words)));
+}
+
 /** The texts that are not empty, with a space between them. */
 export const joinTexts = (texts: readonly (string | undefined)[]): string => texts.filter(Boolean).join(' ');
 

@@ -195,6 +195,17 @@ describe('no fact is', () => {
     expect(meta(await read(text + TABLE))).toEqual({ Mode: 'scan', Lamp: 'D2', Remarks: null });
   });
 
+  test.each([
+    ['the name of a section', 'Calibration Information'],
+    ['the name of a section between signs', '** settings **'],
+    ['a tag', '</Experiment>'],
+    ['a legal notice', 'For Research Use Only. Not for use in diagnostic procedures.'],
+  ])('%s between facts', async (_, line) => {
+    const record = await read(`Mode: scan\nLamp: D2\n\n${line}\n\nGain: 7\n${TABS}`);
+    expect(meta(record)).toEqual({ Mode: 'scan', Lamp: 'D2', Gain: 7 });
+    expect(record.unread).toEqual([]);
+  });
+
   test('a name without a value within a list', async () => {
     const text = '"Build","7"\n"Operator",""\n"Protocol",""\n"Site","Lab 3"\n';
     expect(Object.values(meta(await read(text + TABLE))).filter((value) => value !== null)).toEqual([7, 'Lab 3']);

@@ -1,8 +1,8 @@
 import { regexSource } from '../../config/grammar.js';
 import type { Unread } from '../../model.js';
-import { isBlank, isRule, type Line } from '../lines.js';
+import { isBlank, isRule, type Line, saysNothing } from '../lines.js';
 
-/** The lines of a file that are in neither facts nor tables. Blank lines and drawn lines say nothing. */
+/** The lines of a file that are in neither facts nor tables. Blank lines, drawn lines and headings say nothing. */
 export type UnreadLines = ReturnType<typeof openUnreadLines>;
 
 interface Range {
@@ -31,7 +31,7 @@ export const openUnreadLines = () => ({
 
 /** `width`: the number of cells of a line that looks like a reading, otherwise 0. */
 export function addUnread({ ranges }: Pick<UnreadLines, 'ranges'>, line: Line, kind: Unread['kind'], width = 0): void {
-  if (isBlank(line) || isRule(line)) return;
+  if (isBlank(line) || isRule(line) || (kind === 'unread' && saysNothing(line))) return;
   const { sheet = 0, number: from } = line;
   // A quoted cell can span lines.
   const to = from + (line.text.includes('\n') ? line.text.split('\n').length - 1 : 0);
