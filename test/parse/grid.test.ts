@@ -40,6 +40,20 @@ describe('a plate', () => {
     ]);
   });
 
+  test('has no wells for totals beside and below it', async () => {
+    const record = await plate(',1,2,S\nA,10,20,30\nB,30,40,70\nS,40,60,\n');
+    expect(columns(record)).toEqual(['well', 'value']);
+    expect(rows(record).map(({ well, value }) => `${well} ${value}`)).toEqual(['A1 10', 'A2 20', 'B1 30', 'B2 40']);
+    expect(record.unread).toMatchObject([
+      { kind: 'partly read', from: 2, to: 3 },
+      { kind: 'left out', from: 4 },
+    ]);
+  });
+
+  test('may have a number as its label', async () => {
+    expect(columns(await plate(',1,2\nA,0.1,0.2,600\nB,0.3,0.4,600\n'))).toEqual(['well', '600']);
+  });
+
   test('keeps the text of a well without a value', async () => {
     const record = await read(',1,2\nA,0.1,OVRFLW\n', { ...mapping(), missing: 'OVRFLW' });
     expect(rows(record)[1]).toEqual({ well: 'A2', value: null, 'value text': 'OVRFLW' });

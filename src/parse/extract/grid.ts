@@ -81,12 +81,13 @@ export const createPlateSink = (reader: PlateReader): BlockSink => ({
       if (line.cells.filter((cell) => cell !== '').length > block.plates.length) reader.counted++;
       return;
     }
+    if (isTotals(block, line)) return addUnread(reader.table.context.unread, line, 'left out');
     reader.isLettered ??= block.left.length > 0 && isLetter(line.cells[0]);
     reader.letter = nextLetter(reader, line);
     // The letter is part of the well name; the other cells to the left are filled down.
     reader.left = block.left.map((_, n) => (n === 0 && reader.isLettered ? '' : line.cells[n] || left[n] || ''));
     for (const n of block.plates.keys()) addWells(reader, line, n, block);
-    if (line.cells.some((text, at) => text !== '' && !isPlateCell(block, at)))
+    if (line.cells.some((text, at) => text !== '' && !isPlateCell(block, line, at)))
       addUnread(reader.table.context.unread, line, 'partly read');
   },
   gap(line) {
@@ -100,8 +101,17 @@ export const isDrawn = (line: Line): boolean =>
   !isBlank(line) && line.cells.every((cell) => cell === '' || /^[-=_*+|]{3,}$/.test(cell));
 
 /** In a well, to the left of the plates, or the label to the right of one. */
-const isPlateCell = ({ plates, left }: Block, at: number): boolean =>
-  at < left.length || plates.some(({ from, columns }) => at >= from && at <= from + columns);
+const isPlateCell = (block: Block, line: Line, at: number): boolean =>
+  at < block.left.length ||
+  block.plates.some(({ from, columns }) => at >= from && at < from + columns + (isTotal(block, line, at) ? 0 : 1));
+
+/** A number under a name to the right of the plate is computed from the row: `1 2 3 … 12 Sum`. It is no label. */
+const isTotal = ({ header }: Block, { cells }: Line, at: number): boolean =>
+  (header.cells[at] ?? '') !== '' && /^[-+]?[\d.,]+$/.test(cells[at] ?? '');
+
+/** The row of totals has the same name as their column. */
+const isTotals = ({ header, plates }: Block, { cells: [first = ''] }: Line): boolean =>
+  first !== '' && plates.some(({ from, columns }) => header.cells[from + columns] === first);
 
 /** The letter of a line: its own, that of the line above if lines are stacked, or counted. */
 function nextLetter(reader: PlateReader, line: Line): string {
@@ -112,10 +122,11 @@ function nextLetter(reader: PlateReader, line: Line): string {
 }
 
 /** The cell to the right of the plate, the given label, the captured `label`, or `value`. */
-function labelOf({ given, stacked }: PlateReader, line: Line, n: number, { plates, captures }: Block): string {
+function labelOf({ given, stacked }: PlateReader, line: Line, n: number, block: Block): string {
+  const { plates, captures } = block;
   const end = (plates[n]?.from ?? 0) + (plates[n]?.columns ?? 0);
   const right = end === plates[n + 1]?.from ? '' : (line.cells[end] ?? '');
-  if (right !== '') return right;
+  if (right !== '' && !isTotal(block, line, end)) return right;
   return given[plates.length > 1 ? n : stacked] ?? captures.get('label') ?? 'value';
 }
 
