@@ -230,6 +230,7 @@ describe('units', () => {
     ['RT(s)', 'RT', 's'],
     ['Gap (s)', 'Gap', 's'],
     ['MFC1 Measure mln/min', 'MFC1 Measure', 'mln/min'],
+    ['Total (x10^6) cells/mL', 'Total', 'x10^6 cells/mL'],
   ])('%s has a unit in brackets, after a comma, or at its end if it is no word', (written, name, unit) => {
     expect(unitInName(written)).toEqual({ name, unit });
   });

@@ -201,7 +201,10 @@ function unitAfterComma(name: string): { name: string; unit: string } | undefine
  */
 function unitAtEnd(name: string): { name: string; unit: string } | undefined {
   const [, rest, unit] = /^(.*\S)\s+\/?((?<=\/)\S+|[^\s/]{2,}\/\S+|[°%‰]\S*|[µμ]\S+)$/.exec(name) ?? [];
-  return rest !== undefined && unit !== undefined && isUnit(unit) ? { name: rest, unit } : undefined;
+  if (rest === undefined || unit === undefined || !isUnit(unit)) return undefined;
+  // `Total (x10^6) cells/mL`: the power of ten belongs to the unit.
+  const [, own, power] = /^(.*\S) ?\((x ?10\^?\d{1,2})\)$/.exec(rest) ?? [];
+  return own === undefined ? { name: rest, unit } : { name: own, unit: `${power?.replace(' ', '')} ${unit}` };
 }
 
 /** What is measured in seconds, at the end of a name. */
