@@ -115,8 +115,8 @@ function titleOf(found: FoundTable, lines: readonly Line[], top: number): Line |
   // `[Peak Table(Ch 1)]`, then facts, then the table.
   const section = above && isFact(above) ? before.findLast((line) => isBlank(line) || !isFact(line)) : undefined;
   if (section && SECTION.test(section.text)) return section;
-  const filled = above?.cells.filter((cell) => cell !== '') ?? [];
-  return filled.length <= 2 && (above?.text.trim().length ?? 0) <= 100 ? above : undefined;
+  const filled = above && found.kind === 'plate' ? piecesOf(above) : above?.cells.filter((cell) => cell !== '');
+  return (filled?.length ?? 0) <= 2 && (above?.text.trim().length ?? 0) <= 100 ? above : undefined;
 }
 
 const SECTION = /^\s*\[[^\]]+\]\W*$/;
@@ -137,7 +137,7 @@ function describeRows(group: Group<FoundRows>, file: DescribedFile): TableMappin
     ...(header.units === 'inHeader' ? unitColumns(first, file.lines) : { units: header.units }),
     ...(until !== undefined && { until }),
     ...unpivotWells(first),
-    ...(first.isTransposed && { columns: { quantity: 1 } }),
+    ...(first.isTransposed ? { columns: { quantity: 1 } } : nameByCells(first, file.lines)),
     ...(skip.length > 0 && { skip: skip.length === 1 && skip[0] !== undefined ? skip[0] : skip }),
   };
   if (group.parts.length > 1) {
@@ -294,6 +294,31 @@ function unitColumns({ header, body }: FoundRows, lines: readonly Line[]): Table
 const WELL = /^[A-P]\d{1,2}$/;
 const MIN_WELLS = 6;
 
+/** Columns without a name whose cells say what they are: wells, or units, which are those of the numbers to their left. */
+function nameByCells({ header, body }: FoundRows, lines: readonly Line[]): TableMapping {
+  const rows = lines.slice(body.from, Math.min(body.to, body.from + MAX_UNIT_ROWS));
+  const textsOf = (n: number) => rows.flatMap(({ cells }) => cells[n] || []);
+  const find = (name: string, areThose: (texts: readonly string[]) => boolean) => {
+    const isUnnamed = (n: number) => header.names.every(({ cells }) => !cells[n]);
+    const isTaken = header.names.some(({ cells }) => cells.some((cell) => cell.toLowerCase() === name));
+    const found = body.kinds.flatMap((kind, n) =>
+      kind === 'text' && !isTaken && isUnnamed(n) && areThose(textsOf(n)) ? [n] : [],
+    );
+    return found.length === 1 ? found[0] : undefined;
+  };
+  const wells = find('well', (texts) => texts.length >= MIN_WELLS && areWells(texts));
+  // A letter can be a flag.
+  const units = find(
+    'unit',
+    (texts) => texts.length > 1 && texts.every(isUnit) && texts.some(({ length }) => length > 1),
+  );
+  if (wells === undefined && units === undefined) return {};
+  return {
+    ...(units !== undefined && body.kinds[units - 1] === 'number' && { units: { column: 'unit' } }),
+    columns: { ...(wells !== undefined && { well: wells + 1 }), ...(units !== undefined && { unit: units + 1 }) },
+  };
+}
+
 /** Columns named after wells are one quantity, measured in each well. */
 function unpivotWells({ header }: FoundRows): TableMapping {
   const names = header.rows === 1 ? (header.names[0]?.cells ?? []) : [];
@@ -328,8 +353,11 @@ function describePlates({ parts, titles }: Group<FoundPlate>, file: DescribedFil
 }
 
 /** `Temperature: 25.3 °C` differs in every file, so it cannot be a label. */
-const isFact = ({ text, cells }: Line): boolean =>
-  /[:=]\s*\S/.test(text) || cells.filter((cell) => cell !== '').length > 1;
+const isFact = (line: Line): boolean => /[:=]\s*\S/.test(line.text) || piecesOf(line).length > 1;
+
+/** Its cells. Blanks that separate the cells of a plate separate also the words above it, which are one. */
+const piecesOf = ({ text, cells }: Line): readonly string[] =>
+  /[\t;|]|,(?!\d)|(?<!\d),/.test(text) ? cells.filter((cell) => cell !== '') : text.trim().split(/\s{2,}/);
 
 function describePlatesEnd(
   parts: readonly FoundPlate[],
@@ -386,11 +414,12 @@ function titlePattern(titles: readonly string[], group: string): string | undefi
   // A drawn line says nothing, and the value of a fact differs in the next file.
   const said = texts
     .filter((text) => !RULE.test(text))
-    .map((text) => (/[:=]\s*[-+\d]/.test(text) ? generalise : escapeRegex)(text));
+    .map((text) => (/[:=]\s*[-+\d]/.test(text) ? generalise : escapeRegex)(text.replace(/\s*:$/, '')));
+  const colons = texts.some((text) => text.endsWith(':')) ? '[:\\s]*' : '\\s*';
   const drawn = said.length < texts.length ? `${RULE.source.slice(1, -1)}|` : '';
   return said.length === 0
     ? undefined
-    : `/${begin}(?:${drawn}(?<${group}>${said.join('|')}))\\s*$/`.replace(/\(\?:(\(\?<.*\))\)(?=\\s)/, '$1');
+    : `/${begin}(?:${drawn}(?<${group}>${said.join('|')}))${colons}$/`.replace(/\(\?:(\(\?<.*\))\)(?=\\s|\[:)/, '$1');
 }
 
 const RULE = /^[-=_+|*#~]{3,}$/;

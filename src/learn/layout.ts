@@ -192,22 +192,22 @@ async function search(lines: readonly Line[], region: Range, state: Search): Pro
 
 /** What people add to readings. Instruments may leave out the cell if there is nothing in it. */
 const REMARK = /comment|remark|note|flag|status|message|error|warning|info|bemerkung|kommentar|annotation/i;
+const isRemark = ({ cells }: Line, rows: readonly Line[]): boolean =>
+  cells.slice(Math.max(...rows.map((row) => row.cells.length))).every((name) => name === '' || REMARK.test(name));
 
-/** Drops the names if no row has as many cells, also empty ones: any column could be the one that is missing. */
+/** Drops the names if no row has as many cells: any could be missing, but for rows that write empty cells between others. */
 function withSureNames(table: FoundRows, lines: readonly Line[], isDelimited: boolean): FoundRows {
   const { header, body } = table;
   const [names, ...others] = header.names;
   if (!names || others.length > 0 || header.from >= body.from) return table;
   const width = widthOf(names);
   const rows = lines.slice(body.from, body.to).filter((line) => !isBlank(line) && line.text !== names.text);
-  const isShort = isDelimited && rows.every(({ cells }) => cells.length < width) && !isRemark(names, rows);
+  const isEnd = isRemark(names, rows) || rows.some((row) => row.cells.slice(0, widthOf(row)).includes(''));
+  const isShort = isDelimited && rows.every(({ cells }) => cells.length < width) && !isEnd;
   const placed = isDelimited && names.cells.length > width + 1 ? names.cells.length : 0;
   const isLong = width > 1 && rows.every((row) => widthOf(row) > width && row.cells.length > placed);
   return rows.length > 0 && (isShort || isLong) ? withoutNames(table) : table;
 }
-
-const isRemark = ({ cells }: Line, rows: readonly Line[]): boolean =>
-  cells.slice(Math.max(...rows.map((row) => row.cells.length))).every((name) => name === '' || REMARK.test(name));
 
 /** The names stay lines of the table, so that they are not read as facts. */
 export const withoutNames = (table: FoundRows): FoundRows => ({

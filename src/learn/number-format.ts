@@ -74,14 +74,18 @@ function numberCells(
   const rows = lines.slice(from, Math.min(to, from + MAX_ROWS));
   const isNumeric = kinds?.map((kind, cell) => kind === 'number' || (kind === 'text' && isMostlyNumbers(rows, cell)));
   for (const line of rows) {
-    line.cells.forEach((text, cell) => {
+    line.cells.forEach((written, cell) => {
       if (isNumeric && !isNumeric[cell]) return;
+      // `0.91%` shows the decimal mark too.
+      const text = QUANTITY.exec(written)?.[1] ?? written;
       const isPlain = PLAIN.read(text) !== undefined;
       if (isWanted(isPlain) && (isPlain || PLAIN.isAmbiguous(text))) found.push({ line, cell, text, isPlain });
     });
   }
   return found;
 }
+
+const QUANTITY = /^([-+]?\d[\d.,]*) ?[%‰°µμ]/;
 
 /** As when the file is read: words among the numbers, such as `n.b.`, do not make a column one of words. */
 function isMostlyNumbers(rows: readonly Line[], cell: number): boolean {

@@ -334,8 +334,13 @@ function createUnitColumns(table: ColumnPlanning) {
   const { units } = table.options;
   if (typeof units !== 'object') return undefined;
   const texts = new Map<number, (cells: Cells) => string>();
+  const { columns } = table.options;
+  const placeOf = (name: string) => (Array.isArray(columns) ? undefined : columns?.[name]?.from?.[0]) ?? name;
   for (const name of units.column)
-    for (const column of [findColumn(name, table), ...table.columns.filter((other) => isRepeated(other.name, name))])
+    for (const column of [
+      findColumn(placeOf(name), table),
+      ...table.columns.filter((other) => isRepeated(other.name, name)),
+    ])
       texts.set(column.cell - 1, textOf(column, table));
   return (plan: PlannedColumn, cells: Cells) => {
     const text = plan.column && texts.get(plan.column.cell)?.(cells);
