@@ -382,12 +382,25 @@ export function isAxis(line: Line, { from, to, kinds }: Body, lines: readonly Li
   // The line is above the rows, or the first of them.
   const at = lines.lastIndexOf(line, from);
   const above = lines[at - 1];
-  if (axis.every((number, n) => number === n + 1) && (!above || isBlank(above))) return true;
+  // At most a fact is directly above.
+  if (axis.every((number, n) => number === n + 1) && (!above || filledCells(above).length < 3)) return true;
   const below = lines.slice(Math.max(from, at + 1), Math.min(to, from + MAX_AXIS_ROWS));
   const valuesOf = (row: Line) => row.cells.filter((cell, n) => kinds[n] === 'number' && cell !== '');
   const hasFraction = (row: Line) => valuesOf(row).some((cell) => /[.,]\d/.test(cell));
   const most = () => Math.max(...below.flatMap((row) => valuesOf(row).map(Number)));
   return below.length > 0 && below.every(hasFraction) && Math.min(...axis) > most();
+}
+
+/** Without the numbers that are names, and the facts above them, which may have empty cells up to the same width. */
+export function belowAxis(lines: readonly Line[], rows: Body): Body {
+  const isFact = (line: Line) => filledCells(line).length < 3 && rows.kinds.length > 3;
+  const facts = Math.max(
+    0,
+    lines.slice(rows.from, rows.to).findIndex((line) => !isFact(line)),
+  );
+  const from = rows.from + facts;
+  const first = lines[from];
+  return first && isAxis(first, { ...rows, from }, lines) ? { ...rows, from: from + 1 } : rows;
 }
 
 export const PLAIN_NUMBER = /^\d+(?:\.\d+)?$/;

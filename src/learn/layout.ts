@@ -7,6 +7,7 @@ import { findNamedLists, findPlates, findTransposed, type PlateRange } from './g
 import {
   areNumericNames,
   type Body,
+  belowAxis,
   countColumns,
   filledCells,
   findHeader,
@@ -166,8 +167,7 @@ async function search(lines: readonly Line[], region: Range, state: Search): Pro
   state.linesLeft -= region.to - region.from;
   const rows = await findBody(lines, region, slice);
   if (!rows) return;
-  const first = lines[rows.from];
-  const below = first && isAxis(first, rows, lines) ? { ...rows, from: rows.from + 1 } : rows;
+  const below = belowAxis(lines, rows);
   const named = findHeader(lines, below, region.from);
   const start = named.rows === 0 ? judgeFirstRow(lines, below) : 'row';
   const body = start === 'settings' ? belowSettings(lines, below) : below;
