@@ -236,7 +236,8 @@ function timesBeside(table: Table, day: number, count: number) {
   for (const n of [day + 1, day - 1]) {
     const column = table.columns[n];
     const texts = column ? textsOf(table, n, isTime) : [];
-    if (column && column.name !== '' && texts.length >= count) return { column, texts };
+    const isOf = column && column.name !== '' && !areOpposite(table.columns[day]?.name ?? '', column.name);
+    if (isOf && texts.length >= count) return { column, texts };
   }
   return undefined;
 }
@@ -340,7 +341,7 @@ function dateFact(facts: readonly NamedText[]): string[] | undefined {
     role === best.role && name.startsWith(`${best.name} (`) && dayOf(text) !== dayOf(best.text);
   if (dated.some(isRival)) return undefined;
   if (hasTime(best.text)) return [best.name];
-  const times = facts.filter(({ name, text }) => isTime(text) && TIME_NAME.test(name));
+  const times = facts.filter(({ name, text }) => isTime(text) && TIME_NAME.test(name) && !areOpposite(best.name, name));
   const rest = best.name.replace(DAY_NAME, '').toLowerCase();
   const at = facts.findIndex(({ name }) => name === best.name);
   const time =
@@ -348,6 +349,13 @@ function dateFact(facts: readonly NamedText[]): string[] | undefined {
     [facts[at + 1], facts[at - 1]].find((near) => near && times.includes(near));
   return time ? [best.name, time.name] : [best.name];
 }
+
+const START_NAME = /start|begin|début/i;
+const END_NAME = /end(?!\p{L}*point)|stop|finish|\bfin\b/iu;
+
+/** `End date` and `Start time` are not of the same moment. */
+const areOpposite = (one: string, other: string): boolean =>
+  (START_NAME.test(one) && END_NAME.test(other)) || (END_NAME.test(one) && START_NAME.test(other));
 
 const TIME_NAME = /time|zeit|heure|hora|\bora\b|tijd|\btid\b|时间|時刻|時間/i;
 const DAY_NAME = /date|datum|fecha|\bdata\b|日付|日期/i;

@@ -319,3 +319,11 @@ test('a day can end with a dot, also before the time', async () => {
   expect(await formatsOf(text)).toEqual(['d.M.yyyy.', 'd.M.yyyy. H:mm:ss']);
   expect(meta(await read(text))['Acquired']).toBe('2012-02-21T13:16:57');
 });
+
+test('the date of the end and the time of the start are not one moment', async () => {
+  const lines = ['A,2019-03-04,10:15:00,1.5', 'B,2019-03-04,11:20:00,1.7', 'C,2019-03-05,12:20:00,1.8'];
+  const { mapping } = await measured(`Sample,End date,Start time,Value\n${lines.join('\n')}\n`);
+  expect(mapping.table).toEqual({});
+  const facts = await read(`End date: 2019-03-05\nStart time: 10:15:00\n\n${XY}`);
+  expect(meta(facts)['date']).not.toBe('2019-03-05T10:15:00');
+});
