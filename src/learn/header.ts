@@ -362,6 +362,7 @@ const withoutUnit = (cell: string, unit: string): string => cell.slice(0, cell.l
 /** A header of words and of numbers that grow or fall, above rows of other numbers: `Sample,450,500,550`. */
 export function isAxis(line: Line, { from, to, kinds }: Body, lines: readonly Line[]): boolean {
   const { cells } = line;
+  if (areWordsAndNumbers(line, kinds)) return true;
   if (cells.length !== kinds.length || kinds[0] === 'number') return false;
   const inNumbers = cells.filter((cell, n) => kinds[n] === 'number' && cell !== '');
   const unit = AXIS_UNIT.exec(inNumbers.at(-1) ?? '')?.[1] ?? '';
@@ -401,6 +402,15 @@ export function belowAxis(lines: readonly Line[], rows: Body): Body {
   const from = rows.from + facts;
   const first = lines[from];
   return first && isAxis(first, { ...rows, from }, lines) ? { ...rows, from: from + 1 } : rows;
+}
+
+/** A few numbers among different words, above columns of numbers: `Sample,Ca,Mg,208,Sr`. */
+function areWordsAndNumbers({ cells }: Line, kinds: readonly CellKind[]): boolean {
+  if (cells.length !== kinds.length || new Set(cells).size < cells.length) return false;
+  const names = cells.filter((_, n) => kinds[n] === 'number');
+  const words = names.filter(isWord).length;
+  if (words < 3 || words === names.length || words < 2 * (names.length - words)) return false;
+  return cells.every((cell, n) => cell !== '' && (isWord(cell) || (kinds[n] === 'number' && PLAIN_NUMBER.test(cell))));
 }
 
 export const PLAIN_NUMBER = /^\d+(?:\.\d+)?$/;

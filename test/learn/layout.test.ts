@@ -393,6 +393,7 @@ describe('numbers as names', () => {
     ['beside a word', 'Sample,450,500,550\nBlank,0.051,0.049,0.048\nS1,0.512,0.611,0.713\n', ['Sample', '450']],
     ['below an empty cell', ',450,500,550\nBlank,0.051,0.049,0.048\nS1,0.512,0.611,0.713\n', ['column 1', '450']],
     ['that count samples', 'No,1,2,3\npH,7.1,7.2,7.4\nTurbidity,5,6,7\n', ['quantity', '1']],
+    ['a few among words', 'Sample,Ca,Mg,208,Sr\nS1,1.2,0.3,0.51,0.9\nS2,1.4,0.2,0.52,0.8\n', ['Sample', 'Ca']],
     ['below a fact', 'Plate,P7\nRound,1,2,3\nClock [s],0,600,1200\nA1,0.51,0.52,0.55\n', ['Round', '1']],
     ['below a padded fact', 'Plate,P7,,\nRound,1,2,3\nClock [s],0,600,1200\nA1,0.51,0.52,0.55\n', ['Round', '1']],
     ['among words', 'Well,260,280,320,Ratio\nA1,0.051,0.049,0.048,1.1\nA2,0.5,0.3,0.1,1.6\n', ['Well', '260']],
