@@ -114,3 +114,5 @@ export function areNamesAbove({ cells }: Line, below: Line | undefined): boolean
   if (below.cells.length !== cells.length) return areFacts && below.cells.length > cells.length;
   return areFacts || below.cells.every((cell) => /^[-+]?\d/.test(cell));
 }
+
+export const filledCells = ({ cells }: Line): string[] => cells.filter((cell) => cell !== '');

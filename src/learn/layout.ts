@@ -5,22 +5,28 @@ import { unitInName } from '../parse/values/unit.js';
 import { type Aside, findMeans, findStatistics, findStatisticsIn, findSums } from './aside.js';
 import { findNamedLists, findPlates, findTransposed, type PlateRange } from './grids.js';
 import {
-  areNumericNames,
   type Body,
-  belowAxis,
   countColumns,
-  filledCells,
   findHeader,
   findLongRow,
   type Header,
-  isAxis,
   type LongRow,
-  PLAIN_NUMBER,
   type Range,
   widthOf,
 } from './header.js';
-import { areSamples, isMeasure, isQuantity, isSimilarWidth, isSubject, isWord, kindsOf, mergeKinds } from './kinds.js';
+import {
+  areSamples,
+  filledCells,
+  isMeasure,
+  isQuantity,
+  isSimilarWidth,
+  isSubject,
+  isWord,
+  kindsOf,
+  mergeKinds,
+} from './kinds.js';
 import { type FoundBeside, type FoundLevels, findBeside, findLevels } from './levels.js';
+import { areNumericNames, belowAxis, isAxis, PLAIN_NUMBER } from './numbered-names.js';
 import { belowSettings, findSingleValues, judgeFirstRow, unclearRow } from './parameters.js';
 
 /** Where the tables of a file are: which lines are rows, which are headers, which are plates. */

@@ -1,5 +1,6 @@
 import { describe, expect, test, vi } from 'vitest';
-import { type Body, countColumns, isAxis } from '../../src/learn/header.js';
+import { type Body, countColumns } from '../../src/learn/header.js';
+import { isAxis } from '../../src/learn/numbered-names.js';
 
 import { columns, measured as learnt, meta, read, refusal, rows } from '../support/reading.js';
 
