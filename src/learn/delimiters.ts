@@ -1,8 +1,8 @@
 import type { SplitWord } from '../config/grammar.js';
 import { chooseDelimiter, compileSplit, lineFormat, splitAll, splitLine } from '../parse/cells.js';
 import { isBlank, isRule, type Line, type TimeSlice } from '../parse/lines.js';
-import { countColumns, type LongRow, type Range } from './header.js';
-import { isMeasure, isWord, kindsOf, mergeKinds } from './kinds.js';
+import { countColumns, type LongRow } from './header.js';
+import { isMeasure, isWord, kindsOf, mergeKinds, type Range } from './kinds.js';
 import { type FoundRows, type FoundTable, findLayout, type Layout, withoutNames } from './layout.js';
 
 /** Which delimiter splits a file, judged by the tables that it yields. */

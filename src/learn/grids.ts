@@ -1,7 +1,16 @@
 import { isDrawn } from '../parse/extract/grid.js';
 import { isBlank, isEmpty, type Line } from '../parse/lines.js';
-import type { Body, Range } from './header.js';
-import { areSamples, type CellKind, isMeasure, isQuantity, isSubject, isWord, kindsOf } from './kinds.js';
+import {
+  areSamples,
+  type Body,
+  type CellKind,
+  isMeasure,
+  isQuantity,
+  isSubject,
+  isWord,
+  kindsOf,
+  type Range,
+} from './kinds.js';
 
 /** Tables whose lines are not readings: plates, and sheets with a column for each sample. */
 

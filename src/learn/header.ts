@@ -2,21 +2,20 @@ import { alignCells } from '../parse/extract/aligned.js';
 import { repeatedIn, withGroups } from '../parse/extract/columns.js';
 import { isBlank, isRule, type Line } from '../parse/lines.js';
 import { bareUnit, isUnit, unitAfterSlash, unitInName } from '../parse/values/unit.js';
-import { type CellKind, filledCells, isMeasure, isQuantity, isSubject, isWord, kindsOf, mergeKinds } from './kinds.js';
+import {
+  type Body,
+  filledCells,
+  isMeasure,
+  isQuantity,
+  isSubject,
+  isWord,
+  kindsOf,
+  mergeKinds,
+  type Range,
+} from './kinds.js';
 import { areNumericNames, isAxis } from './numbered-names.js';
 
 /** The lines above rows: names, units, and what else describes the columns. */
-
-/** Indexes of lines: `from` up to but not including `to`. */
-export interface Range {
-  readonly from: number;
-  readonly to: number;
-}
-
-/** Consecutive rows with the same kinds of cells in the same columns. */
-export interface Body extends Range {
-  readonly kinds: readonly CellKind[];
-}
 
 /** The lines above the rows: names, and possibly units. */
 export interface Header {

@@ -116,3 +116,14 @@ export function areNamesAbove({ cells }: Line, below: Line | undefined): boolean
 }
 
 export const filledCells = ({ cells }: Line): string[] => cells.filter((cell) => cell !== '');
+
+/** Indexes of lines: `from` up to but not including `to`. */
+export interface Range {
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Consecutive rows with the same kinds of cells in the same columns. */
+export interface Body extends Range {
+  readonly kinds: readonly CellKind[];
+}

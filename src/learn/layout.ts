@@ -4,18 +4,10 @@ import { isBlank, type Line, type TimeSlice } from '../parse/lines.js';
 import { unitInName } from '../parse/values/unit.js';
 import { type Aside, findMeans, findStatistics, findStatisticsIn, findSums } from './aside.js';
 import { findNamedLists, findPlates, findTransposed, type PlateRange } from './grids.js';
-import {
-  type Body,
-  countColumns,
-  findHeader,
-  findLongRow,
-  type Header,
-  type LongRow,
-  type Range,
-  widthOf,
-} from './header.js';
+import { countColumns, findHeader, findLongRow, type Header, type LongRow, widthOf } from './header.js';
 import {
   areSamples,
+  type Body,
   filledCells,
   isMeasure,
   isQuantity,
@@ -24,6 +16,7 @@ import {
   isWord,
   kindsOf,
   mergeKinds,
+  type Range,
 } from './kinds.js';
 import { type FoundBeside, type FoundLevels, findBeside, findLevels } from './levels.js';
 import { areNumericNames, belowAxis, isAxis, PLAIN_NUMBER } from './numbered-names.js';

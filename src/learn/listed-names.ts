@@ -27,8 +27,9 @@ function findListed({ body }: FoundRows, file: AnchoredFile, top: number): Liste
   return findNumbered(above, width, file) ?? findInOneLine(above, width, file);
 }
 
-/** A mark, words, a number from 0 or 1, a sign, a name. */
-const NUMBERED = /^([\s#%*!;/]*)(\p{L}[\p{L} ]*?)?([\s._#-]*)(\d{1,3})(\s*[:=)]\s*|\s+-\s+|\.\s+)(\p{L}.*)$/u;
+/** A mark, words, a number from 0 or 1, a sign, a name. Limited, so that a long line of blanks takes no time. */
+const NUMBERED =
+  /^([\s#%*!;/]{0,20})(\p{L}[\p{L} ]{0,30}?)?([\s._#-]{0,20})(\d{1,3})(\s{0,20}[:=)]\s*|\s{1,20}-\s+|\.\s+)(\p{L}.*)$/u;
 
 /** Channels and sensors have names too, which are not those of columns. */
 const OF_COLUMNS = /^(?:(?:column|col|field|variable|var|data)s?(?: names?)?|names?)$/i;

@@ -2,8 +2,7 @@ import type { ParseMapping } from '../config/vocabulary.js';
 import type { FileError } from '../errors.js';
 import type { Line, Refuse } from '../parse/lines.js';
 import { ambiguousNumber, createNumberReader, type NumberMarks } from '../parse/values/value.js';
-import type { Body, Range } from './header.js';
-import { type CellKind, kindsOf } from './kinds.js';
+import { type Body, type CellKind, kindsOf, type Range } from './kinds.js';
 import type { FoundTable } from './layout.js';
 
 /** How the numbers of the tables are written: their decimal mark, and what separates thousands. */

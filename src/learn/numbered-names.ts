@@ -1,7 +1,16 @@
 import type { Line } from '../parse/lines.js';
 import { DATE_NAME } from './date-roles.js';
-import type { Body } from './header.js';
-import { areSamples, type CellKind, filledCells, isMeasure, isQuantity, isSubject, isWord, kindOf } from './kinds.js';
+import {
+  areSamples,
+  type Body,
+  type CellKind,
+  filledCells,
+  isMeasure,
+  isQuantity,
+  isSubject,
+  isWord,
+  kindOf,
+} from './kinds.js';
 
 /** Numbers as names of columns: wavelengths, channels, masses, wells, or simply 1, 2, 3. */
 
@@ -83,7 +92,8 @@ function areCounted(line: Line, { from, to, kinds }: Body, lines: readonly Line[
   const [first = ''] = cells;
   const columns = kinds.flatMap((kind, n) => (n === 0 || (kind === 'any' && !cells[n]) ? [] : [n]));
   const numbered = columns.filter((n) => /^[1-9]\d*$/.test(cells[n] ?? ''));
-  if (numbered.length === 0 || numbered.some((n) => kinds[n] !== 'number')) return false;
+  // A word and a number is a fact.
+  if (columns.length < 2 || numbered.length === 0 || numbered.some((n) => kinds[n] !== 'number')) return false;
   const names = [first, ...columns.map((n) => cells[n] ?? '')];
   if (new Set(names).size < names.length || !names.every((name) => /^\d+$/.test(name) || (name !== '' && isWord(name))))
     return false;

@@ -1,7 +1,7 @@
 import { letterAt } from '../parse/extract/grid.js';
 import { isBlank, type Line } from '../parse/lines.js';
-import { type Body, isInRange, type LongRow, numberRange, toNumber, widthOf } from './header.js';
-import { type CellKind, isMeasure, isWord, kindsOf } from './kinds.js';
+import { isInRange, type LongRow, numberRange, toNumber, widthOf } from './header.js';
+import { type Body, type CellKind, isMeasure, isWord, kindsOf } from './kinds.js';
 import type { FoundBeside } from './levels.js';
 import { isMonotonic } from './numbered-names.js';
 

@@ -1,5 +1,6 @@
 import { describe, expect, test, vi } from 'vitest';
-import { type Body, countColumns } from '../../src/learn/header.js';
+import { countColumns } from '../../src/learn/header.js';
+import type { Body } from '../../src/learn/kinds.js';
 import { isAxis } from '../../src/learn/numbered-names.js';
 
 import { columns, measured as learnt, meta, read, refusal, rows } from '../support/reading.js';
@@ -395,6 +396,8 @@ describe('numbers as names', () => {
     ['below an empty cell', ',450,500,550\nBlank,0.051,0.049,0.048\nS1,0.512,0.611,0.713\n', ['column 1', '450']],
     ['that count samples', 'No,1,2,3\npH,7.1,7.2,7.4\nTurbidity,5,6,7\n', ['quantity', '1']],
     ['a few among words', 'Sample,Ca,Mg,208,Sr\nS1,1.2,0.3,0.51,0.9\nS2,1.4,0.2,0.52,0.8\n', ['Sample', 'Ca']],
+    ['two above decimals', 'Sample,260,280\nS1,0.51,0.27\nS2,0.52,0.28\n', ['Sample', '260']],
+    ['one beside a word', 'Time,Glucose,350\n0.0,1.2,0.51\n0.5,1.4,0.52\n', ['Time', 'Glucose']],
     ['below a fact', 'Plate,P7\nRound,1,2,3\nClock [s],0,600,1200\nA1,0.51,0.52,0.55\n', ['Round', '1']],
     ['below a padded fact', 'Plate,P7,,\nRound,1,2,3\nClock [s],0,600,1200\nA1,0.51,0.52,0.55\n', ['Round', '1']],
     ['among words', 'Well,260,280,320,Ratio\nA1,0.051,0.049,0.048,1.1\nA2,0.5,0.3,0.1,1.6\n', ['Well', '260']],
