@@ -57,7 +57,7 @@ export function isAxis(line: Line, { from, to, kinds }: Body, lines: readonly Li
   const at = lines.lastIndexOf(line, from);
   const above = lines[at - 1];
   // At most a fact is directly above.
-  if (axis.every((number, n) => number === n + 1) && (!above || filledCells(above).length < 3)) return true;
+  if (axis.every((number, n) => number === n + 1) && (!above || mayBeFact(above, kinds.length))) return true;
   const below = lines.slice(Math.max(from, at + 1), Math.min(to, from + MAX_AXIS_ROWS));
   const valuesOf = (row: Line) => row.cells.filter((cell, n) => kinds[n] === 'number' && cell !== '');
   const hasFraction = (row: Line) => valuesOf(row).some((cell) => /[.,]\d/.test(cell));
@@ -65,9 +65,12 @@ export function isAxis(line: Line, { from, to, kinds }: Body, lines: readonly Li
   return below.length > 0 && below.every(hasFraction) && Math.min(...axis) > most();
 }
 
+/** A name, its value and perhaps its unit, in a line that can have more cells. */
+const mayBeFact = (line: Line, width: number): boolean => filledCells(line).length < (width > 4 ? 4 : 3);
+
 /** Without the numbers that are names, and the facts above them, which may have empty cells up to the same width. */
 export function belowAxis(lines: readonly Line[], rows: Body): Body {
-  const isFact = (line: Line) => filledCells(line).length < 3 && rows.kinds.length > 3;
+  const isFact = (line: Line) => mayBeFact(line, rows.kinds.length);
   const facts = Math.max(
     0,
     lines.slice(rows.from, rows.to).findIndex((line) => !isFact(line)),

@@ -412,3 +412,20 @@ function trimAll(cells: string[]): string[] {
   for (let n = 0; n < cells.length; n++) cells[n] = cells[n]?.trim() ?? '';
   return cells;
 }
+
+/** The text of a line without quotes and trailing delimiters. */
+export function plainText(line: Line, { split, quote }: LineFormat): string {
+  if (split.text === undefined) return line.text;
+  if (quote !== undefined && line.text.includes(quote)) return withoutTrailingEmpty(line.cells).join(split.text);
+  let end = line.text.length;
+  // Trailing blanks stay unless a delimiter is among them: a separator such as " : " may end in one.
+  for (let at = end; ; ) {
+    while (at > 0 && line.text[at - 1] === ' ') at--;
+    if (!line.text.endsWith(split.text, at)) return line.text.slice(0, end);
+    at -= split.text.length;
+    end = at;
+  }
+}
+
+export const withoutTrailingEmpty = (cells: readonly string[]): readonly string[] =>
+  cells.slice(0, cells.findLastIndex((cell) => cell !== '') + 1);

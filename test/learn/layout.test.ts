@@ -533,3 +533,17 @@ test('a table below the facts of a section in brackets is named after the sectio
     ['B', 400],
   ]);
 });
+
+test('settings that are padded to the width of the table are facts, with their units, above counted cycles', async () => {
+  const settings = ['System,,,,pc5,', 'Target,,,,37,°C', 'Wavelength,,,,600,nm', 'Start Time,,,,27/02/2020 17:28,'];
+  const cycles = ['Cycle Nr.,1,2,3,4,5', 'Time [s],0,600,1200,1800,2400', 'A1,0.09,0.10,0.12,0.15,0.19'];
+  const record = await read(
+    `${[...settings, ',,,,,', 'Flashes,,,,10,', 'Settle time,,,,50,ms', ',,,,,', ...cycles].join('\n')}\n`,
+  );
+  expect(meta(record)).toMatchObject({ System: 'pc5', Target: 37, Wavelength: 600, Flashes: 10, 'Settle time': 50 });
+  expect(record.meta.get('Target')?.unit).toBe('°C');
+  expect(rows(record).map((row) => [row['Cycle Nr.'], row['5']])).toEqual([
+    ['Time [s]', 2400],
+    ['A1', 0.19],
+  ]);
+});

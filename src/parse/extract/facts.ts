@@ -2,7 +2,7 @@ import { regexSource, type Where } from '../../config/grammar.js';
 import type { Finder } from '../../config/vocabulary.js';
 import type { Value } from '../../model.js';
 import { nearest } from '../../text.js';
-import { compileSplit, type LineFormat, type Split } from '../cells.js';
+import { compileSplit, type LineFormat, plainText, type Split, withoutTrailingEmpty } from '../cells.js';
 import { isBlank, joinTexts, type Line, lineKey, quoted, suggestName } from '../lines.js';
 import { parseZone } from '../values/date-candidates.js';
 import { bareUnit, gluedUnit, isUnit, unitInName } from '../values/unit.js';
@@ -473,28 +473,17 @@ function pairOfPieces(pieces: readonly string[], { name = 1, value, unit }: Find
 function createPair(name: string, rest: string, pieces: readonly string[], finder: Finder, line: Line): Pair {
   const { value, unit } = finder;
   const unitPiece = unit === undefined ? undefined : pieces[unit - 1];
-  if (value === undefined || value === 'each') return { name, text: rest, unit: unitPiece, line };
+  if (value === undefined || value === 'each')
+    return { name, text: rest, unit: unitPiece, ...unitBeside(rest, line), line };
   const piece = pieces[value - 1];
   if (piece === undefined) return { name, text: pieces.length > 1 ? (pieces.at(-1) ?? '') : '', line };
   return { name, text: piece, unit: unitPiece, line };
 }
 
-/** The text of a line without quotes and trailing delimiters. */
-function plainText(line: Line, { split, quote }: LineFormat): string {
-  if (split.text === undefined) return line.text;
-  if (quote !== undefined && line.text.includes(quote)) return withoutTrailingEmpty(line.cells).join(split.text);
-  let end = line.text.length;
-  // Trailing blanks stay unless a delimiter is among them: a separator such as " : " may end in one.
-  for (let at = end; ; ) {
-    while (at > 0 && line.text[at - 1] === ' ') at--;
-    if (!line.text.endsWith(split.text, at)) return line.text.slice(0, end);
-    at -= split.text.length;
-    end = at;
-  }
-}
-
-function withoutTrailingEmpty(cells: readonly string[]): readonly string[] {
-  let end = cells.length;
-  while (end > 0 && cells[end - 1] === '') end--;
-  return cells.slice(0, end);
+/** `37,°C`: the last two cells are a number and its unit, and nothing else is the value. */
+function unitBeside(rest: string, { cells }: Line): { text: string; unit: string } | undefined {
+  const [text = '', last = ''] = withoutTrailingEmpty(cells).slice(-2);
+  const unit = bareUnit(last) ?? '';
+  const isBoth = rest.length === text.length + 1 + last.length && rest.startsWith(text) && rest[text.length] !== ' ';
+  return isBoth && isNumeric(text) && isUnit(unit) ? { text, unit } : undefined;
 }
