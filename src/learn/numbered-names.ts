@@ -36,7 +36,7 @@ const withoutUnit = (cell: string, unit: string): string => cell.slice(0, cell.l
 export function isAxis(line: Line, { from, to, kinds }: Body, lines: readonly Line[]): boolean {
   const { cells } = line;
   if (areWordsAndNumbers(line, kinds) || areCounted(line, { from, to, kinds }, lines)) return true;
-  if (cells.length !== kinds.length || kinds[0] === 'number') return false;
+  if (cells.length !== kinds.length || (kinds[0] === 'number' && !isWord(cells[0] ?? ''))) return false;
   const inNumbers = cells.filter((cell, n) => kinds[n] === 'number' && cell !== '');
   const unit = AXIS_UNIT.exec(inNumbers.at(-1) ?? '')?.[1] ?? '';
   const isOnAxis = (cell: string): boolean => cell.endsWith(unit) && PLAIN_NUMBER.test(withoutUnit(cell, unit));

@@ -398,6 +398,11 @@ describe('numbers as names', () => {
     ['a few among words', 'Sample,Ca,Mg,208,Sr\nS1,1.2,0.3,0.51,0.9\nS2,1.4,0.2,0.52,0.8\n', ['Sample', 'Ca']],
     ['two above decimals', 'Sample,260,280\nS1,0.51,0.27\nS2,0.52,0.28\n', ['Sample', '260']],
     ['one beside a word', 'Time,Glucose,350\n0.0,1.2,0.51\n0.5,1.4,0.52\n', ['Time', 'Glucose']],
+    [
+      'sizes among words',
+      'No #,At,Mid,21.7,22.5,23.3,Sum\n1,09:38,,4.5,2.9,6.2,13\n2,09:41,,2.5,5.3,7.3,15\n',
+      ['No #', 'At'],
+    ],
     ['below a fact', 'Plate,P7\nRound,1,2,3\nClock [s],0,600,1200\nA1,0.51,0.52,0.55\n', ['Round', '1']],
     ['below a padded fact', 'Plate,P7,,\nRound,1,2,3\nClock [s],0,600,1200\nA1,0.51,0.52,0.55\n', ['Round', '1']],
     ['among words', 'Well,260,280,320,Ratio\nA1,0.051,0.049,0.048,1.1\nA2,0.5,0.3,0.1,1.6\n', ['Well', '260']],
