@@ -194,7 +194,7 @@ const REMARK = /comment|remark|note|flag|status|message|error|warning|info|bemer
 const isRemark = ({ cells }: Line, rows: readonly Line[]): boolean =>
   cells.slice(Math.max(...rows.map((row) => row.cells.length))).every((name) => name === '' || REMARK.test(name));
 
-/** Drops the names if no row has as many cells: any could be missing, but for rows that write empty cells between others. */
+/** Drops the names if every row has fewer cells: any of them could be missing. Rows with empty cells inside lack the last. */
 function withSureNames(table: FoundRows, lines: readonly Line[], isDelimited: boolean): FoundRows {
   const { header, body } = table;
   const [names, ...others] = header.names;

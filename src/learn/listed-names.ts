@@ -27,7 +27,7 @@ function findListed({ body }: FoundRows, file: AnchoredFile, top: number): Liste
   return findNumbered(above, width, file) ?? findInOneLine(above, width, file);
 }
 
-/** A mark, words, a number from 0 or 1, a sign, a name. Limited, so that a long line of blanks takes no time. */
+/** A mark, words, a number from 0 or 1, a sign, a name. The limits keep a long line of blanks fast. */
 const NUMBERED =
   /^([\s#%*!;/]{0,20})(\p{L}[\p{L} ]{0,30}?)?([\s._#-]{0,20})(\d{1,3})(\s{0,20}[:=)]\s*|\s{1,20}-\s+|\.\s+)(\p{L}.*)$/u;
 
@@ -64,7 +64,7 @@ function findNumbered(above: readonly Line[], width: number, file: AnchoredFile)
 
 const isMeasured = (name: string): boolean => unitInName(name) !== undefined || isQuantity(name);
 
-/** Any blanks where there are some. */
+/** A pattern for the text, with any number of blanks where it has some. */
 const pattern = (text: string): string =>
   escapeRegex(text.trim() === '' ? '' : text).replace(/\s+/g, '\\s+') || (text === '' ? '' : '\\s*');
 

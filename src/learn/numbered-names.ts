@@ -68,7 +68,7 @@ export function isAxis(line: Line, { from, to, kinds }: Body, lines: readonly Li
 /** A name, its value and perhaps its unit, in a line that can have more cells. */
 const mayBeFact = (line: Line, width: number): boolean => filledCells(line).length < (width > 4 ? 4 : 3);
 
-/** Without the numbers that are names, and the facts above them, which may have empty cells up to the same width. */
+/** The rows below a header of numbers. The facts above that may be padded with empty cells, so they look like rows. */
 export function belowAxis(lines: readonly Line[], rows: Body): Body {
   const isFact = (line: Line) => mayBeFact(line, rows.kinds.length);
   const facts = Math.max(
