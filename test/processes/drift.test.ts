@@ -26,7 +26,7 @@ test('a run with a changed unit stays held through a kill, until retry accepts t
   const first = startDaemon(site.config);
   await first.logged('ready');
   site.drop('a.csv', weighing(1, 'Sample,Weight (mg)'));
-  await filed(1);
+  await first.logged('run filed');
   site.drop('b.csv', weighing(2, 'Sample,Weight (g)'));
   expect(await first.logged(({ msg }) => HELD.test(msg))).toMatchObject({
     run: 2,
