@@ -33,12 +33,14 @@ const NUMBERED =
 
 /** Channels and sensors have names too, which are not those of columns. */
 const OF_COLUMNS = /^(?:(?:column|col|field|variable|var|data)s?(?: names?)?|names?)$/i;
+const OF_COLUMN = /^[\s#%*!;/]{0,20}(?:column|col|field|var|data|name)/i;
 const OF_DEVICES = /^(?:channel|ch|sensor|signal|parameter|param|input)?$/i;
 
 /** The numbers of lines that name columns, which look like rows. */
 export const columnLines = (texts: readonly string[]): number[] =>
   texts.slice(0, MAX_ABOVE).flatMap((text, n) => {
-    const [, , label = ''] = NUMBERED.exec(text) ?? [];
+    // First, because most lines have none of these words.
+    const [, , label = ''] = (OF_COLUMN.test(text) && NUMBERED.exec(text)) || [];
     return OF_COLUMNS.test(label.trim()) ? [n + 1] : [];
   });
 

@@ -70,8 +70,11 @@ interface Commented {
 }
 
 function findValuesFirst(texts: readonly string[]): Found[] {
+  // Most signs are in no line.
+  const whole = texts.join('\n');
   return SIGNS.flatMap(({ line, sign, isStrict }) => {
     const found: Found[] = [];
+    if (!hasSign(whole, sign)) return found;
     let run: Commented[] = [];
     for (const [n, text] of [...texts, OTHER].entries()) {
       const [, value = '', name = ''] = (hasSign(text, sign) ? line.exec(text) : undefined) ?? [];
@@ -391,8 +394,8 @@ function rowsAt(
 ): { split: string; names: readonly string[]; isAbove: boolean } | undefined {
   const [written = '', values = ''] = [texts[at], texts[at + 1]];
   // First, because most lines are rows.
-  if (values === '' || !STARTS_WITH_NAME.test(written) || /^\s*[#!%/]/.test(values)) return undefined;
-  const [mark = ''] = /^\s*[#!%/]+(?=\s*\p{L})/u.exec(written) ?? [];
+  if (values === '' || !STARTS_WITH_NAME.test(written) || MARK.test(values)) return undefined;
+  const [mark = ''] = MARK.exec(written) ?? [];
   if (mark === '' && (NUMBER_CELL.test(written) || NUMBER_CELL.test(texts[at + 2] ?? ''))) return undefined;
   const text = written.slice(mark.length).trim();
   for (const split of ROW_SPLITS) {
@@ -420,6 +423,7 @@ function rowsAt(
 /** A line with such a cell is a row. */
 const NUMBER_CELL = /(?:^|[\t;,]|\s\s)\s*[-+]?\.?\d[\d.]*\s*(?:$|[\t;,]|\s\s)/;
 
+const MARK = /^\s*[#!%/]+/;
 const STARTS_WITH_NAME = /^\s*[#!%/]*\s*\p{L}/u;
 
 const areRowNames = (names: readonly string[]): boolean =>

@@ -257,9 +257,11 @@ const WELL_1_2: FinderMapping = {
 
 /** Undefined if the file is no such log. */
 export function describeLas(texts: readonly string[]): { mapping: ParseMapping; doubts: string[] } | undefined {
-  const filled = texts.filter((text) => text.trim() !== '' && !text.trimStart().startsWith('#'));
+  const isFilled = (text: string) => text.trim() !== '' && !text.trimStart().startsWith('#');
+  if (!/^~V/i.test(texts.find(isFilled) ?? '')) return undefined;
+  const filled = texts.filter(isFilled);
   const version = writtenFor('VERS', filled);
-  if (!/^~V/i.test(filled[0] ?? '') || version === undefined) return undefined;
+  if (version === undefined) return undefined;
   const start = (section: RegExp) => filled.findIndex((text) => section.test(text));
   const [curves, parameters, rows] = [start(/^~C/i), start(/^~P/i), start(/^~A/i)];
   const next = filled.findIndex((text, n) => n > curves && text.startsWith('~'));
