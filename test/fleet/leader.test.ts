@@ -33,8 +33,8 @@ class LosingPostgres extends Postgres {
 
 const shared = { clock: systemClock, log: silentLog() };
 
-/** A leader that has begun to send, and knows no instrument yet. */
-async function startLeader(postgres: Postgres, id: string) {
+/** A leader that may create no keys, and knows no instrument yet. */
+async function startLeader(postgres: Postgres, id: string, clock = systemClock) {
   vi.stubEnv('KEY', 'key');
   onTestFinished(() => void vi.unstubAllEnvs());
   const lease = await takeLease(postgres, 1000, { ...shared, lost: () => undefined });
@@ -53,7 +53,7 @@ async function startLeader(postgres: Postgres, id: string) {
   } as unknown as UsableConfig;
   let isSending = false;
   const leader = startLeading({
-    ...{ ...shared, config, lease, copy, path: ':memory:', postgres, id },
+    ...{ ...shared, clock, config, lease, copy, path: ':memory:', postgres, id },
     observer: { filed: () => undefined, failed: () => undefined } as never,
     ...{ onResponse: () => undefined, conceal: () => undefined, isSecretIn: () => false, over: () => undefined },
     outside: {
@@ -66,8 +66,8 @@ async function startLeader(postgres: Postgres, id: string) {
     },
   });
   onTestFinished(() => leader.stop(false));
-  await vi.waitFor(() => expect(isSending).toBe(true), 10_000);
-  return { leader, notebook };
+  const begins = () => vi.waitFor(() => expect(isSending).toBe(true), 10_000);
+  return { leader, notebook, begins, isSending: () => isSending };
 }
 
 const SPOOL = {
@@ -81,7 +81,8 @@ test.skipIf(noPostgres)(
     const { url, postgres, id } = await newSchema();
     const losing = new LosingPostgres(memberOf(url), () => undefined);
     onTestFinished(() => losing.close());
-    const { leader, notebook } = await startLeader(losing, id);
+    const { leader, notebook, begins } = await startLeader(losing, id);
+    await begins();
     const journal = memoryJournal(systemClock);
     const { member } = await join(journal, memberOf(url), id, postgres);
     const file = { name: 'run.csv', path: '/data/run.csv', sha256: sha256('run'), size: 3 };
@@ -92,6 +93,39 @@ test.skipIf(noPostgres)(
     const uploaded = () => [...notebook.experiments.values()].flatMap(({ uploads }) => [...(uploads?.values() ?? [])]);
     await vi.waitFor(() => expect(uploaded()).toMatchObject([{ real_name: 'run.csv' }]), 8000);
     expect(losing.hasLost).toBe(true);
+  },
+  30_000,
+);
+
+/** A clock on which long waits end when the test says so. */
+function clockWithLongWaits() {
+  let endThem = (): void => undefined;
+  const end = new Promise<void>((resolve) => {
+    endThem = resolve;
+  });
+  const waits: number[] = [];
+  const sleep: typeof systemClock.sleep = async (ms, signal) => {
+    if (ms < 100_000) return systemClock.sleep(ms, signal);
+    waits.push(ms);
+    await end;
+  };
+  return { clock: { ...systemClock, sleep }, waits, endThem: () => endThem() };
+}
+
+test.skipIf(noPostgres)(
+  'nothing is sent for the grace period after a leader that did not stop and has a key that cannot be deleted',
+  async () => {
+    const { postgres, id } = await newSchema();
+    const predecessor = await takeLease(postgres, 7, { ...shared, lost: () => undefined });
+    await predecessor?.recordSender('https://eln.example.org', undefined);
+    onTestFinished(() => predecessor?.release(false));
+    await postgres.run("UPDATE labfeed.fleet SET until = '-infinity'");
+    const { clock, waits, endThem } = clockWithLongWaits();
+    const { begins, isSending } = await startLeader(postgres, id, clock);
+    await vi.waitFor(() => expect(waits).toEqual([130_000]), 10_000);
+    expect(isSending()).toBe(false);
+    endThem();
+    await begins();
   },
   30_000,
 );
