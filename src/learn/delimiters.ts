@@ -1,6 +1,7 @@
 import type { SplitWord } from '../config/grammar.js';
 import { chooseDelimiter, compileSplit, lineFormat, splitAll, splitLine } from '../parse/cells.js';
 import { isBlank, isRule, type Line, type TimeSlice } from '../parse/lines.js';
+import { type FixedColumns, findAlignedColumns, findFixedColumns, WHOLE } from './fixed-columns.js';
 import { countColumns, type LongRow } from './header.js';
 import { isMeasure, isWord, kindsOf, mergeKinds, type Range } from './kinds.js';
 import { type FoundRows, type FoundTable, findLayout, type Layout, withoutNames } from './layout.js';
@@ -63,6 +64,10 @@ export async function splitText(
   for (const delimiter of [usual, ...others])
     if (delimiter !== best.delimiter) best = await addSections(best, delimiter, slice, facts);
   for (const columns of fixed) best = await addFixedColumns(best, columns, slice);
+  const { tables } = best.layout;
+  const named = tables.filter((table) => hasNames(table) && !(table.kind === 'rows' && hasTooManyNames(table)));
+  for (const columns of findAlignedColumns(texts, (n) => !isOutside(n, named)))
+    best = await addFixedColumns(best, columns, slice);
   return separateByPosition(best, slice);
 }
 
@@ -87,6 +92,7 @@ async function addFixedColumns(split: Split, columns: FixedColumns, slice: TimeS
       ...layout,
       headless: isOver(layout.headless) ? undefined : layout.headless,
       long: isOver(layout.long?.line) ? undefined : layout.long,
+      nameless: isOver(layout.nameless) ? undefined : layout.nameless,
       tables: [
         ...layout.tables.filter(({ from, to }) => to <= table.from || from >= table.to),
         { ...found, delimiter: { at } },
@@ -261,7 +267,8 @@ function findShifted(table: FoundTable, lines: readonly Line[]): LongRow | undef
   if (header.names.length !== 1) return undefined;
   for (let at = body.from; at < table.to; at++) {
     const line = lines[at];
-    if (!line || isBlank(line) || line.cells.length >= columns || isRule(line)) continue;
+    if (!line || isBlank(line) || line.cells.length >= columns || isRule(line) || body.between?.includes(line))
+      continue;
     if (!mergeKinds(body.kinds, kindsOf(line))) return { at, line, columns, body };
   }
   return undefined;
@@ -390,101 +397,3 @@ function isSection(table: FoundTable, usual: readonly Line[]): boolean {
   if (rows < MIN_LINES - 1 || filled.length * 2 > table.to - table.from) return false;
   return table.kind === 'plate' || (hasNames(table) && table.body.kinds.filter(isMeasure).length >= 2);
 }
-
-/**
- * Columns of fixed width that touch (`340.0-19.58`) or have empty cells. Blanks do not separate these, but each number
- * ends where those above and below it end, or dashes below the names show the columns.
- */
-interface FixedColumns {
-  /** Indexes of lines: that of the names, up to but not including the one after the last row. */
-  readonly from: number;
-  readonly to: number;
-  readonly firstRow: number;
-  /** Where further cells start, in characters from 1. */
-  readonly at: number[];
-}
-
-const MIN_ROWS = 4;
-/** More rows would show no other columns. */
-const MAX_ROWS = 500;
-
-const NUMBER = String.raw`[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?`;
-const ROW = /^(?=.*\d)[\s\d.+\-eE]+$/;
-const WHOLE = new RegExp(`^${NUMBER}$`);
-const TOKEN = /\S+/g;
-/** Where one number ends and the next starts with a sign. */
-const INNER = /\d(?=[-+]\d)/g;
-
-function findFixedColumns(texts: readonly string[]): FixedColumns[] {
-  const found: FixedColumns[] = [];
-  for (let from = 0; from < texts.length; from++) {
-    const ruled = RULER.test(texts[from] ?? '') ? columnsBelow(texts, from) : undefined;
-    if (ruled) found.push(ruled);
-    if (!ROW.test(texts[from] ?? '')) continue;
-    let to = from;
-    while (to < texts.length && ROW.test(texts[to] ?? '')) to++;
-    const rows = texts.slice(from, Math.min(to, from + MAX_ROWS));
-    const columns = rows.length < MIN_ROWS ? undefined : columnsOf(rows, texts[from - 1] ?? '', texts[from - 2] ?? '');
-    if (columns) found.push({ from: from - columns.headerRows, to, firstRow: from, at: columns.at });
-    from = to;
-  }
-  return found;
-}
-
-/** A group of dashes for each column: `----|-------|----`, `-----  ------  ---`. */
-const RULER = /^ *[-=]{2,}(?:(?:[|+]| +)[-=]{2,}){2,}[|+]? *$/;
-/** Names can take three lines, one of them units. Words can go beyond their dashes by a few characters. */
-const [MAX_NAMES, MAX_SHIFT] = [3, 3];
-
-/** Blank lines and other rules end the names above and the rows below. */
-const isContent = (text: string | undefined): boolean => text !== undefined && /[\p{L}\p{N}]/u.test(text);
-
-function columnsBelow(texts: readonly string[], ruler: number): FixedColumns | undefined {
-  let from = ruler;
-  while (from > 0 && ruler - from < MAX_NAMES && isContent(texts[from - 1])) from--;
-  let to = ruler + 1;
-  while (isContent(texts[to])) to++;
-  const all = [...texts.slice(from, ruler), ...texts.slice(ruler + 1, Math.min(to, ruler + MAX_ROWS))];
-  if (from === ruler || to < ruler + 2 || all.some((text) => text.includes('\t'))) return undefined;
-  const groups = [...(texts[ruler] ?? '').matchAll(/[-=]+/g)];
-  const at = groups
-    .slice(1)
-    .map(({ index }) =>
-      Array.from({ length: 2 * MAX_SHIFT }, (_, n) => index + (n % 2 === 0 ? -n / 2 : (n + 1) / 2)).find((place) =>
-        all.every((text) => / |^.?$/.test(text.slice(place - 1, place + 1))),
-      ),
-    );
-  const places = at.flatMap((place) => (place === undefined ? [] : [place + 1]));
-  const isSplit = places.length === at.length && places.every((place, n) => n === 0 || place > (places[n - 1] ?? 0));
-  return isSplit ? { from, to, firstRow: ruler + 1, at: places } : undefined;
-}
-
-function columnsOf(rows: readonly string[], above: string, upper: string) {
-  if (rows.some((row) => row.includes('\t'))) return undefined;
-  const counts = new Set(rows.map((row) => compileSplit('whitespace').all(row).length));
-  // As many numbers in each row, and all of them separated: blanks are enough.
-  if (counts.size === 1 && !rows.some(hasGlued)) return undefined;
-  const ends = [...new Set(rows.flatMap(endsOf))].sort((a, b) => a - b);
-  const cellsIn = (text: string) => ends.map((end, n) => text.slice(ends[n - 1] ?? 0, end).trim());
-  const isFixed = rows.every((row) => cellsIn(row).every((cell) => cell === '' || WHOLE.test(cell)));
-  if (ends.length < 2 || !isFixed) return undefined;
-  const areNames = (text: string) => isUncut(text, ends) && cellsIn(text).every((cell) => cell !== '' && isWord(cell));
-  const isPart = (text: string) => isUncut(text, ends) && cellsIn(text).every((cell) => cell === '' || isWord(cell));
-  const headerRows = areNames(above) ? 1 : areNames(upper) && isPart(above) ? 2 : 0;
-  return headerRows === 0 ? undefined : { headerRows, at: ends.slice(0, -1).map((end) => end + 1) };
-}
-
-const hasGlued = (row: string): boolean => (row.match(TOKEN) ?? []).some((token) => !WHOLE.test(token));
-
-/** Where numbers end. Of two without a sign between them, only the second is certain. */
-function endsOf(row: string): number[] {
-  return [...row.matchAll(TOKEN)].flatMap(({ 0: token, index }) => [
-    ...[...token.matchAll(INNER)].map((inner) => index + inner.index + 1),
-    index + token.length,
-  ]);
-}
-
-/** No word goes beyond its column. */
-const isUncut = (text: string, ends: readonly number[]): boolean =>
-  text.trimEnd().length <= (ends.at(-1) ?? 0) &&
-  ends.every((end) => text.slice(end - 1, end + 1).length < 2 || /\s/.test(text.slice(end - 1, end + 1)));

@@ -43,11 +43,19 @@ export interface DescribedTable {
 }
 
 /** Tables that no mapping can express are left out. */
-export const describeTables = (found: readonly FoundTable[], file: DescribedFile): DescribedTable[] =>
-  groupTables(found, file.lines).flatMap((group) => describeGroup(group, file));
+export function describeTables(found: readonly FoundTable[], file: DescribedFile): DescribedTable[] {
+  const starts = found.map(({ from }) => from);
+  const groups = joinPages(groupTables(found, file.lines), file.lines);
+  return groups.flatMap((group) => describeGroup(group, { ...file, starts }));
+}
+
+/** `starts`: the first lines of all tables. */
+interface TableFile extends DescribedFile {
+  readonly starts: readonly number[];
+}
 
 /** One table, or if no pattern fits the titles of the parts, one for each part. */
-function describeGroup(group: Group, file: DescribedFile): DescribedTable[] {
+function describeGroup(group: Group, file: TableFile): DescribedTable[] {
   const table = isPlates(group) ? describePlates(group, file) : isRows(group) ? describeRows(group, file) : undefined;
   const delimiter = group.parts[0]?.delimiter;
   if (table) return withAsides(group, delimiter === undefined ? table : { ...table, delimiter }, file);
@@ -90,6 +98,24 @@ function groupTables(found: readonly FoundTable[], lines: readonly Line[]): Grou
   return groups;
 }
 
+/** Titles that recur, such as `Page 2`, do not show which table a part belongs to. Such parts are one, without titles. */
+function joinPages(groups: readonly Group[], lines: readonly Line[]): Group[] {
+  const all = groups.flatMap(({ titles }) => titles.map((title) => title?.text.trim()));
+  const isOnce = (title: Line | undefined) => all.indexOf(title?.text.trim()) === all.lastIndexOf(title?.text.trim());
+  return groups.map((group) => {
+    const [first, ...others] = group.parts;
+    const last = others.at(-1);
+    if (first?.kind !== 'rows' || !last || group.titles.every(isOnce)) return group;
+    const titles = group.titles.slice(1).filter((title) => title !== undefined);
+    const isPart = (line: Line, n: number) =>
+      isBlank(line) || titles.includes(line) || group.parts.some(({ from, to }) => n >= from && n < to);
+    if (!lines.slice(first.from, last.to).every((line, n) => isPart(line, first.from + n))) return group;
+    const between = [...(first.body.between ?? []), ...titles];
+    const body = { ...first.body, to: last.to, between };
+    return { parts: [{ ...first, to: last.to, body }], titles: group.titles.slice(0, 1) };
+  });
+}
+
 function belongsTo({ parts, titles }: Group, next: FoundTable, title: Line | undefined): boolean {
   const [first] = parts;
   // Without titles, nothing marks where one part ends and the next begins.
@@ -121,7 +147,7 @@ function titleOf(found: FoundTable, lines: readonly Line[], top: number): Line |
 
 const SECTION = /^\s*\[[^\]]+\]\W*$/;
 
-function describeRows(group: Group<FoundRows>, file: DescribedFile): TableMapping | undefined {
+function describeRows(group: Group<FoundRows>, file: TableFile): TableMapping | undefined {
   const [first] = group.parts;
   const last = group.parts.at(-1);
   if (!first || !last) return undefined;
@@ -131,7 +157,11 @@ function describeRows(group: Group<FoundRows>, file: DescribedFile): TableMappin
   const breaks = breaksBetween(group, file);
   const until = breaks.length === 0 ? end : [...new Set([end ?? 'blank', ...breaks])];
   const hasRules = group.parts.some(({ from, to }) => file.lines.slice(from, to).some(isRule));
-  const skip = [...header.skip.map((line) => skipLine(line, file)), ...(hasRules ? [RULES] : [])];
+  const skip = [
+    ...header.skip.map((line) => skipLine(line, file)),
+    ...skipBetween(first, file),
+    ...(hasRules ? [RULES] : []),
+  ];
   const common = {
     ...(header.rows > 1 && { headerRows: header.rows }),
     ...(header.units === 'inHeader' ? unitColumns(first, file.lines) : { units: header.units }),
@@ -161,6 +191,14 @@ const RULES = '/^[-=_+|* ]+$/';
 function skipLine(line: Line, { raw }: DescribedFile): string | number {
   const text = raw(line).trim();
   return isKeyword(text) ? line.number : text;
+}
+
+/** Words between rows: other files have others. Without a delimiter, they could be names of columns. */
+function skipBetween({ header, body: { between = [], from, to } }: FoundRows, file: DescribedFile) {
+  const others = file.lines.slice(from, to).filter((line) => !isBlank(line) && !between.includes(line));
+  const isDelimited = [...header.names, ...others].every(({ text }) => /[^\t;,|][\t;,|]+[^\t;,|]/.test(text));
+  if (between.length > 0 && isDelimited) return ['/^[^\\t;,|]*[A-Za-z][^\\t;,|]*[\\t;,|]*$/'];
+  return [...new Set(between.map((line) => skipLine(line, file)))];
 }
 
 /** Rows without names: below the last line above them. The first rows need no start, unless a line above would end them. */
@@ -232,15 +270,16 @@ function locateNames(header: Line | undefined, { lines, raw }: DescribedFile, is
 }
 
 /** Undefined if the table ends with the first blank line or with the file. */
-function describeEnd({ to, from, body }: FoundRows, file: DescribedFile): string | number | undefined {
+function describeEnd({ to, from, body }: FoundRows, file: TableFile): string | number | undefined {
   const { lines } = file;
   const next = lines.slice(to).find((line) => !isBlank(line));
   const isRow = (line: Line) => isBlank(line) || mergeKinds(body.kinds, kindsOf(line)) !== undefined;
+  const areRows = () => lines.slice(to).every(isRow) && !file.starts.some((start) => start >= to);
   const below = () => (next ? locateEnd(next, file, from, to) : undefined);
-  if (lines.slice(from, to).some(isBlank)) return !next || lines.slice(to).every(isRow) ? 'eof' : below();
+  if (lines.slice(from, to).some(isBlank)) return !next || areRows() ? 'eof' : below();
   if (!next) return undefined;
   if (next === lines[to]) return below();
-  return lines.slice(to).every(isRow) ? 'eof' : undefined;
+  return areRows() ? 'eof' : undefined;
 }
 
 /** Lines that end a part above the title of the next one: `[step]` above `Flow sweep - 2`. */

@@ -5,6 +5,7 @@ import { bareUnit, isUnit, unitAfterSlash, unitInName } from '../parse/values/un
 import {
   type Body,
   filledCells,
+  isBetweenRows,
   isMeasure,
   isQuantity,
   isSubject,
@@ -35,6 +36,8 @@ export interface Header {
   readonly listed?: ListedNames;
 }
 
+export const NO_HEADER = { rows: 0, units: 'inHeader', names: [], skip: [], properties: [] } as const;
+
 /** The names of columns without a header, in lines above the rows: `# name 0 = Depth [m]`, `# Labels: energy rate`. */
 export interface ListedNames {
   /** A pattern for these lines. */
@@ -48,10 +51,28 @@ export function findHeader(lines: readonly Line[], body: Body, top: number): Hea
     // In a table of words, only the first line can be the header.
     const [first, ...rows] = lines.slice(body.from, body.to);
     const isLog = startsWithTime(first) && rows.filter(startsWithTime).length * 2 > rows.length;
-    if (isLog) return { from: body.from, rows: 0, units: 'inHeader', names: [], skip: [], properties: [] };
+    if (isLog) return { ...NO_HEADER, from: body.from };
     const names = first ? [first] : [];
     return { from: body.from, rows: 1, units: 'inHeader', names, skip: [], properties: [] };
   }
+  const direct = findDirectHeader(lines, body, top);
+  const below = direct.units === 'inHeader' ? findBelowTitle(lines, body, top) : undefined;
+  return below && (direct.rows === 0 || below.units === 'nextRow') ? below : direct;
+}
+
+/** Names above a line of a few words, such as the first group of rows. In two columns, they could be a fact. */
+function findBelowTitle(lines: readonly Line[], body: Body, top: number): Header | undefined {
+  const title = lines[body.from - 1];
+  if (!title || body.from - 1 <= top || countColumns(body) < 3 || !isBetweenRows(title, body.kinds)) return undefined;
+  const others = lines.toSpliced(body.from - 1, 1);
+  const header = findDirectHeader(others, { ...body, from: body.from - 1, to: body.to - 1 }, top);
+  const isFull = header.names.some(({ cells }) => cells.length === body.kinds.length);
+  // Facts, of which the last one could be names.
+  const isFact = header.rows !== 1 || header.names.some(({ text }) => /[:=]\s*\S/.test(text));
+  return isFull && !isFact ? { ...header, skip: [...header.skip, title], title } : undefined;
+}
+
+function findDirectHeader(lines: readonly Line[], body: Body, top: number): Header {
   const described = findPropertyHeader(lines, body, top);
   if (described) return described;
   const reduced = findReducedHeader(lines, body, top);
@@ -222,7 +243,7 @@ function findDistantHeader(lines: readonly Line[], body: Body, top: number): Hea
     names !== undefined && countColumns(body) < 3 && countPairs(lines, lines.indexOf(names), top) > 2;
   const isListed =
     names !== undefined && n > 0 && (isAmongFacts || isBelowFacts || above.slice(n + 1, n + 2).some(isFull));
-  if (!names || isListed) return { from: body.from, rows: 0, units: 'inHeader', names: [], skip: [], properties: [] };
+  if (!names || isListed) return { ...NO_HEADER, from: body.from };
   return {
     from: lines.indexOf(names),
     rows: 1,

@@ -117,6 +117,18 @@ export function areNamesAbove({ cells }: Line, below: Line | undefined): boolean
 
 export const filledCells = ({ cells }: Line): string[] => cells.filter((cell) => cell !== '');
 
+/** A few words that are no fact, alone in a line: `Pump on`, `*** pause`, `Group B`. */
+export function isBetweenRows(line: Line, kinds: readonly CellKind[]): boolean {
+  const filled = filledCells(line);
+  if (filled.length > 1 && (filled.length >= kinds.length || filled.length > MAX_WORDS)) return false;
+  // Blanks between words may also be those between cells.
+  if (filled.length > 1 && /[\t;,|]|\S {2}/.test(line.text)) return false;
+  if (!/\p{L}{2}/u.test(line.text) || /[:=]\s*\S/.test(line.text)) return false;
+  return kindsOf(line).every((kind, n) => kind === 'text' || line.cells[n] === '');
+}
+
+const MAX_WORDS = 4;
+
 /** Indexes of lines: `from` up to but not including `to`. */
 export interface Range {
   readonly from: number;
@@ -126,4 +138,6 @@ export interface Range {
 /** Consecutive rows with the same kinds of cells in the same columns. */
 export interface Body extends Range {
   readonly kinds: readonly CellKind[];
+  /** Lines between them that are no rows. */
+  readonly between?: readonly Line[];
 }

@@ -4,23 +4,23 @@ import { isBlank, type Line, type TimeSlice } from '../parse/lines.js';
 import { unitInName } from '../parse/values/unit.js';
 import { type Aside, findMeans, findStatistics, findStatisticsIn, findSums } from './aside.js';
 import { findNamedLists, findPlates, findTransposed, type PlateRange } from './grids.js';
-import { countColumns, findHeader, findLongRow, type Header, type LongRow, widthOf } from './header.js';
+import { countColumns, findHeader, findLongRow, type Header, type LongRow, NO_HEADER, widthOf } from './header.js';
 import {
   areSamples,
   type Body,
   filledCells,
+  isBetweenRows,
   isMeasure,
   isQuantity,
-  isSimilarWidth,
   isSubject,
   isWord,
   kindsOf,
-  mergeKinds,
   type Range,
 } from './kinds.js';
 import { type FoundBeside, type FoundLevels, findBeside, findLevels } from './levels.js';
-import { areNumericNames, belowAxis, isAxis, PLAIN_NUMBER } from './numbered-names.js';
+import { belowAxis, PLAIN_NUMBER } from './numbered-names.js';
 import { belowSettings, findSingleValues, judgeFirstRow, unclearRow } from './parameters.js';
+import { findBody, MAX_FACT_CELLS } from './rows.js';
 
 /** Where the tables of a file are: which lines are rows, which are headers, which are plates. */
 
@@ -133,7 +133,7 @@ const toTables = ({ from, to, levels = [] }: FoundLevels): FoundRows[] =>
 
 const toTable = ({ from, to, kinds, mapping, meta }: FoundBeside): FoundRows => ({
   ...{ kind: 'rows', from, to, body: { from, to, kinds }, described: { name: 'readings', mapping, meta } },
-  header: { from, rows: 0, units: 'inHeader', names: [], skip: [], properties: [] },
+  header: { ...NO_HEADER, from },
 });
 
 const belowNames = (body: Body, lines: readonly Line[]): FoundRows => ({
@@ -176,7 +176,7 @@ async function search(lines: readonly Line[], region: Range, state: Search): Pro
   const rowsAndNames = withSureNames({ kind: 'rows', from, to: body.to, body, header }, lines, state.isDelimited);
   const isFound = isTable(lines, body, header, region) && !(rowsAndNames.isNameless && countRows(lines, body) < 3);
   const table = isFound ? withAsides(rowsAndNames, lines, region.to, state.isDelimited) : undefined;
-  if (table) found.push(table);
+  if (table) found.push(...partsOf(table, lines));
   else if (isHeadless(lines, body, header, region)) headless.push(...lines.slice(from, from + 1));
   // Lines of a name and a value are facts, which may also have a unit and limits.
   const areRows = body.to - body.from > 1 && body.kinds.filter(isMeasure).length >= 2;
@@ -187,6 +187,33 @@ async function search(lines: readonly Line[], region: Range, state: Search): Pro
   if (!isFound && body.to - body.from < 3 && (found.length > 0 || state.tries-- <= 0)) return;
   await search(lines, { from: region.from, to: isFound ? from : body.from }, state);
   await search(lines, { from: table?.to ?? body.to, to: region.to }, state);
+}
+
+/** Words between rows are titles of parts if the first row has a title too: `Group A`, `Group B`. */
+function partsOf(table: FoundRows, lines: readonly Line[]): FoundRows[] {
+  const { body } = table;
+  const { between = [] } = body;
+  const title = between.length > 0 ? titleOf(table, lines) : undefined;
+  if (!title) return [table];
+  // Titles that recur do not show which table a part belongs to.
+  const titles = new Set([title, ...between].map(({ text }) => text.trim()));
+  if (lines.filter(({ text }) => titles.has(text.trim())).length > between.length + 1) return [table];
+  const starts = between.map((line) => lines.indexOf(line));
+  return [body.from - 1, ...starts].map((at, n): FoundRows => {
+    const own = { from: at + 1, to: starts[n] ?? table.to, kinds: body.kinds };
+    if (n === 0) return { ...table, to: own.to, body: own };
+    return { kind: 'rows', from: own.from, to: own.to, body: own, header: { ...NO_HEADER, from: own.from } };
+  });
+}
+
+/** Directly above the first row, or above the names if it starts like the words between the rows: `1) Heat`, `2) Hold`. */
+function titleOf({ from, body: { between = [], ...body } }: FoundRows, lines: readonly Line[]): Line | undefined {
+  const isLike = (start: RegExp) => (title: Line) => {
+    const starts = [title, ...between].map(({ text }) => start.exec(text)?.[0].replace(/\d+/g, '0') ?? '');
+    return isBetweenRows(title, body.kinds) && new Set(starts).size === 1;
+  };
+  const [above] = lines.slice(body.from - 1, body.from).filter(isLike(/^\s*["']?\P{L}+/u));
+  return above ?? lines.slice(from - 1, from).find(isLike(/^\s*\S+/));
 }
 
 /** What people add to readings. Instruments may leave out the cell if there is nothing in it. */
@@ -213,7 +240,8 @@ export const withoutNames = (table: FoundRows): FoundRows => ({
   ...table,
   isNameless: true,
   header: {
-    ...{ from: table.body.from, rows: 0, units: 'inHeader', names: [], properties: [] },
+    ...NO_HEADER,
+    from: table.body.from,
     skip: [...table.header.names, ...table.header.skip],
   },
 });
@@ -351,8 +379,8 @@ function repetition(lines: readonly Line[], { from, to }: Range): number {
   return 1 - (new Set(first).size - 1) / Math.max(1, first.length - 1);
 }
 
-/** A fact has at most name, value, unit and limits. `Vertical units,V,V` is a setting above others. */
-const [MAX_FACT_CELLS, UNITS] = [5, /(?:^|\s)(?:units?|einheit(?:en)?)$/i];
+/** `Vertical units,V,V` is a setting above others. */
+const UNITS = /(?:^|\s)(?:units?|einheit(?:en)?)$/i;
 
 /** Lines of name, value and unit, below a line that only looks like a header. */
 function isListOfFacts(lines: readonly Line[], body: Body, header: Header): boolean {
@@ -392,101 +420,3 @@ function areColumnNames({ cells }: Line, { kinds }: Body): boolean {
 
 const isMostly = <T>(list: readonly T[], test: (each: T) => boolean): boolean =>
   list.filter(test).length * 2 > list.length;
-
-/** The lines of a region that most clearly are rows of one table. */
-async function findBody(lines: readonly Line[], { from, to }: Range, slice: TimeSlice): Promise<Body | undefined> {
-  const isSpaced = isDoubleSpaced(lines.slice(from, to));
-  let best: Body | undefined;
-  let open: { from: number; to: number; kinds: Body['kinds'] } | undefined;
-  let most = 0;
-  // More rows never weigh less, so only complete bodies are compared.
-  const compare = () => {
-    if (weight(open) > most) [best, most] = [open, weight(open)];
-  };
-  for (let index = from; index < to; index++) {
-    if (index % 256 === 0 && slice.isOver()) await slice.renew();
-    const line = lines[index];
-    const row = !line || isBlank(line) ? undefined : kindsOf(line);
-    if (isSpaced && !row) continue;
-    const kinds = open && row ? mergeKinds(open.kinds, row) : undefined;
-    if (open && kinds) {
-      open.to = index + 1;
-      open.kinds = kinds;
-    } else {
-      compare();
-      open = row && { from: index, to: index + 1, kinds: row };
-    }
-  }
-  compare();
-  return best && extend(best, lines, { from, to });
-}
-
-/** Some instruments write a blank line after every line. */
-const isDoubleSpaced = (lines: readonly Line[]): boolean =>
-  lines.length > 4 && lines.filter(isBlank).length * 5 >= lines.length * 2;
-
-/** Grows with the number of rows and columns, and with numbers. A single column counts little. */
-function weight(body: Body | undefined): number {
-  if (!body) return 0;
-  const columns = countColumns(body);
-  const area = (body.to - body.from) * (columns > 1 ? columns - 0.5 : 0.1);
-  return body.kinds.some(isMeasure) ? area : area / 4;
-}
-
-/** Adds adjacent rows that have a stray word in a column of numbers, and rows beyond a repeated header. */
-function extend(body: Body, lines: readonly Line[], region: Range): Body {
-  let { from, to } = body;
-  const isHeader = (line: Line | undefined) =>
-    line !== undefined && (areNumericNames(line, body.kinds) || isAxis(line, body, lines));
-  const above = () => lines[from - 1];
-  while (from > region.from && isRow(above(), body) && startsAlike(above(), body) && !isHeader(above())) from--;
-  const header = lines[from - 1]?.text;
-  const isRepeated = (line: Line | undefined) => line !== undefined && line.text === header;
-  for (let at = from - 2; at >= region.from; at--) {
-    if (isRepeated(lines[at])) from = at + 1;
-    else if (!isRow(lines[at], body)) break;
-  }
-  // A line that only partly looks like a row is one if rows follow it.
-  for (let at = to; at < region.to; at++) {
-    const line = lines[at];
-    if (isRepeated(line) || (isRow(line, body) && startsAlike(line, body)) || isTrimmedRow(line, body)) to = at + 1;
-    else if (!isRow(line, body) && !isShortRow(line, body)) break;
-  }
-  return { from, to, kinds: body.kinds };
-}
-
-/** Whether an adjacent line belongs to the rows: most cells are of the right kind, at least one is a number. */
-function isRow(line: Line | undefined, { kinds }: Body): boolean {
-  if (!line || isBlank(line) || kinds.length < 2) return false;
-  if (!isSimilarWidth(line.cells.length, kinds.length)) return false;
-  const own = kindsOf(line);
-  // `Total area: 12.5` is a fact.
-  if (line.cells.some((cell, n) => isMeasure(kinds[n]) && cell.endsWith(':'))) return false;
-  const filled = own.filter((kind) => kind !== 'any').length;
-  const matching = own.filter((kind, n) => kind !== 'any' && kind === kinds[n]);
-  if (!matching.some(isMeasure)) return false;
-  // A row of another kind: times below numbers are no stray words.
-  if (own.filter((kind, n) => isMeasure(kind) && isMeasure(kinds[n]) && kind !== kinds[n]).length > 2) return false;
-  // An axis above rows that start with a date.
-  if (own[0] === 'number' && kinds[0] === 'date') return false;
-  return matching.length * 2 > filled || own[0] === kinds[0];
-}
-
-/** A word where rows have a number or date is the name of a property or statistic. */
-const startsAlike = (line: Line | undefined, { kinds }: Body): boolean =>
-  line === undefined || !isMeasure(kinds[0]) || kindsOf(line)[0] !== 'text';
-
-/** The first cells of a row: an instrument may leave out the others. */
-function isShortRow(line: Line | undefined, { kinds }: Body): boolean {
-  if (!line || !isMeasure(kinds[0]) || line.cells.length < 2 || line.cells.length >= kinds.length) return false;
-  const own = kindsOf(line);
-  return isMeasure(own[0]) && own.every((kind, n) => kind === 'any' || kind === kinds[n]);
-}
-
-/** More cells than a fact has, all of the kinds of their columns. Only the last cells of the row are missing. */
-function isTrimmedRow(line: Line | undefined, { kinds }: Body): boolean {
-  if (!line || line.cells.length <= MAX_FACT_CELLS || line.cells.length >= kinds.length) return false;
-  const own = kindsOf(line);
-  const matching = own.filter((kind, n) => isMeasure(kind) && kind === kinds[n]).length;
-  return matching >= 3 && own.every((kind, n) => kind === 'any' || kinds[n] === 'any' || kind === kinds[n]);
-}
