@@ -103,6 +103,9 @@ const isUncut = (text: string, ends: readonly number[]): boolean =>
   text.trimEnd().length <= (ends.at(-1) ?? 0) &&
   ends.every((end) => text.slice(end - 1, end + 1).length < 2 || /\s/.test(text.slice(end - 1, end + 1)));
 
+/** Each of them takes another search of all lines. */
+const MAX_ALIGNED = 20;
+
 /** More than one number, so the line is no fact. */
 const isRow = (text: string | undefined): boolean =>
   text !== undefined && !/[\t;|]|[:=] /.test(text) && (text.match(READING) ?? []).length > 1;
@@ -115,7 +118,7 @@ const READING = /(?<!\S)[-+<>]?\d+(?:[.,]\d*)?(?:[eE][-+]?\d+)?\*?(?!\S)/g;
  */
 export function findAlignedColumns(texts: readonly string[], isKnown: (index: number) => boolean): FixedColumns[] {
   const found: FixedColumns[] = [];
-  for (let from = 1; from < texts.length; from++) {
+  for (let from = 1; from < texts.length && found.length < MAX_ALIGNED; from++) {
     if (!isRow(texts[from]) || isKnown(from)) continue;
     let to = from + 1;
     // A few words between rows.
