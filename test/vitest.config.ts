@@ -8,7 +8,9 @@ export default defineConfig({
     root: import.meta.dirname,
     include: slow ? [`${slow}/**/*.test.ts`] : ['**/*.test.ts'],
     exclude: slow ? [] : ['chaos/**', 'fuzz/**', 'processes/**'],
-    testTimeout: slow ? 120_000 : 60_000,
+    // Starting a process takes seconds on a busy machine, and a test may start many: only what hangs is ended.
+    testTimeout: slow ? 600_000 : 60_000,
+    hookTimeout: 60_000,
     restoreMocks: true,
     // Threads that the tests start run the sources too.
     execArgv: ['--import', new URL('./support/typescript.mjs', import.meta.url).href],

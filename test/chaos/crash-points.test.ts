@@ -36,13 +36,13 @@ const STEPS: readonly Step[] = [
 
 test('a daemon killed at any step of a run continues there after a restart', async () => {
   await crashAtEach(await setUp(), 0, () => () => 'pass');
-}, 120_000);
+});
 
 test('a daemon killed at any step after a lost response continues there after a restart', async () => {
   const scene = await setUp();
   await (await withOneFiled(scene)).stop();
   await crashAtEach(scene, 1, losingOnce);
-}, 120_000);
+});
 
 /** The first such request is carried out, and its response is lost. */
 function losingOnce({ request }: Step): Decide {

@@ -55,7 +55,7 @@ describe.skipIf(noPostgres || whyNoNamespaces())('a fleet whose packets vanish',
     await s2.stop();
     await expectFiled(site, drop(1));
     await Promise.all([s1, pc1].map((pc) => pc.stop()));
-  }, 240_000);
+  });
 
   test('between a watcher and the database: it keeps its runs, and hands them over afterwards without a restart', async () => {
     const { site, s1, s2, pc1, drop } = await open();
@@ -80,7 +80,7 @@ describe.skipIf(noPostgres || whyNoNamespaces())('a fleet whose packets vanish',
     expect(took).toBeLessThan(30);
     expect(stopped).toBeLessThan(12);
     await Promise.all([s1, pc1].map((pc) => pc.stop()));
-  }, 240_000);
+  });
 
   test('while a member has locked the state of the fleet: the others continue within 30 s', async () => {
     const { site, network, s1, s2, pc1, drop } = await open();
@@ -108,7 +108,7 @@ describe.skipIf(noPostgres || whyNoNamespaces())('a fleet whose packets vanish',
     await expectFiled(site, filed);
     expect(took).toBeLessThan(30);
     await Promise.all([s1, pc1].map((pc) => pc.stop()));
-  }, 240_000);
+  });
 });
 
 const DATABASE = fileURLToPath(new URL('../../dist/fleet/database.js', import.meta.url));

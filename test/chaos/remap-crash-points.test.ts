@@ -56,5 +56,4 @@ test.each(['v2', 'elabftw'] as const)(
     const expected = all.map((stem) => (back.includes(stem) ? asBefore(stem) : asAfter(stem)));
     expect(shown(scene)).toEqual(expected);
   },
-  600_000,
 );

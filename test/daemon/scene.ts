@@ -25,7 +25,7 @@ export const dropAll = ({ site }: Scene, runs: number): void => {
 };
 
 export const allFiled = (daemon: DaemonProcess, runs: number): Promise<void> =>
-  until(`${runs} runs filed`, () => daemon.lines.filter(({ msg }) => msg === 'run filed').length === runs, 30_000);
+  until(`${runs} runs filed`, () => daemon.lines.filter(({ msg }) => msg === 'run filed').length === runs, 120_000);
 
 export function expectEachOnce({ sandbox }: Scene, runs: number): void {
   const experiments = sandbox.experiments();

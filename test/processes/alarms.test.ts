@@ -89,7 +89,7 @@ test('many quarantined files raise one alarm, which a restart does not repeat an
   expect(webhook.received()).toEqual(['raised quarantine balance', 'over quarantine balance']);
   expect(commanded()).toEqual(['raised quarantine', 'over quarantine']);
   for (const { output } of [first, second, third]) expect(output()).not.toContain('TOPSECRET');
-}, 180_000);
+});
 
 test('a webhook that was down receives the alarm later, although labfeed was killed in between', async () => {
   const { site, webhook, commanded } = await alarmScene();
@@ -108,7 +108,7 @@ test('a webhook that was down receives the alarm later, although labfeed was kil
   await second.stop();
   expect(webhook.received()).toEqual(['raised quarantine balance']);
   expect(commanded()).toEqual(['raised quarantine']);
-}, 180_000);
+});
 
 test('a mistake in a mapping, a failed test and a refused reload raise alarms with their location', async () => {
   const { site, webhook } = await alarmScene(
@@ -146,7 +146,7 @@ test('a mistake in a mapping, a failed test and a refused reload raise alarms wi
     'over configuration tested',
     'over configuration typo',
   ]);
-}, 180_000);
+});
 
 test('a refused API key raises an alarm, which is cleared when the key is replaced and the waiting runs are filed', async () => {
   const { site, webhook, sandbox, folder } = await alarmScene();
@@ -160,7 +160,7 @@ test('a refused API key raises an alarm, which is cleared when the key is replac
   expect(webhook.received()).toEqual(['raised auth -', 'over auth -']);
   await until('filed', () => sandbox.experiments().some(({ comments }) => comments.length > 0), LONG_MS);
   expect(daemon.live().notebook.requests).toContainEqual(expect.objectContaining({ method: 'POST', status: '201' }));
-}, 180_000);
+});
 
 test('a missing folder raises an alarm after its grace period, which is cleared when the folder is back', async () => {
   const { webhook, folder, site } = await alarmScene(
@@ -179,7 +179,7 @@ test('a missing folder raises an alarm after its grace period, which is cleared 
   renameSync(join(folder, 'away'), join(folder, 'data/balance'));
   await until('cleared', () => webhook.messages.length > 1, LONG_MS);
   expect(webhook.received()).toEqual(['raised folder balance', 'over folder balance']);
-}, 180_000);
+});
 
 test('silence and a long outage raise alarms, which the next file and the notebook clear', async () => {
   const { webhook, site, sandbox } = await alarmScene(
@@ -204,7 +204,7 @@ test('silence and a long outage raise alarms, which the next file and the notebo
     'raised outage -',
     'over outage -',
   ]);
-}, 180_000);
+});
 
 test('a run that is not filed for more than an hour raises an alarm with the reason, which its filing clears', async () => {
   const { webhook, site, sandbox } = await alarmScene();
@@ -222,7 +222,7 @@ test('a run that is not filed for more than an hour raises an alarm with the rea
   sandbox.control.decide = () => 'pass';
   await until('cleared', () => webhook.received().includes('over overdue -'), LONG_MS);
   expect(await daemon.count()).toEqual({ done: 1 });
-}, 180_000);
+});
 
 const BEING_EDITED = { code: 400, message: 'This entry is being edited by Ada', description: '' };
 
@@ -244,7 +244,7 @@ test('unmatched files raise an alarm on the third occasion, and a readme does no
   site.drop('r4.tsv', weighing(4));
   await until('cleared', () => webhook.messages.length > 1, LONG_MS);
   expect(webhook.received()).toEqual(['raised unmatched balance', 'over unmatched balance']);
-}, 180_000);
+});
 
 test('a backlog that waits for a decision raises an alarm, which the decision clears', async () => {
   const { webhook, site } = await alarmScene();
@@ -260,4 +260,4 @@ test('a backlog that waits for a decision raises an alarm, which the decision cl
   await until('cleared', () => webhook.messages.length > 1, LONG_MS);
   await daemon.stop();
   expect(webhook.received()).toEqual(['raised held balance', 'over held balance']);
-}, 180_000);
+});

@@ -35,7 +35,7 @@ test('the raw file is attached, even if the source vanishes before the notebook 
   ]);
   await until('the spool is empty', () => spoolOf(scene).length === 0);
   await daemon.stop();
-}, 120_000);
+});
 
 for (const kind of ['uploadIntended', 'uploaded'] as const) {
   for (const when of ['before', 'after'] as const) {
@@ -59,7 +59,7 @@ for (const kind of ['uploadIntended', 'uploaded'] as const) {
         await daemon.stop();
         expect(uploadsOf(scene)).toHaveLength(2);
       }
-    }, 60_000);
+    });
   }
 }
 
@@ -81,7 +81,7 @@ test('a lost answer is reconciled, and a refused type leaves the run done with a
   expect(await show()).toMatchObject({ reason: expect.stringContaining('the raw file w2.php is not attached') });
   expect(control.experiments().at(-1)?.body).toContain('<p>The raw file w2.php is not attached: ');
   await daemon.stop();
-}, 60_000);
+});
 
 test('where the server only keeps the contract, nothing is attached and nothing is kept', async () => {
   const scene = await setUp();
@@ -93,7 +93,7 @@ test('where the server only keeps the contract, nothing is attached and nothing 
   const warnings = daemon.lines.filter(({ level }) => Number(level) > 30).map(({ msg }) => msg);
   expect(warnings).toEqual([expect.stringMatching(/^the journal is new/)]);
   await daemon.stop();
-}, 30_000);
+});
 
 test('audit calls a file safe because it is attached, and repairs an attachment that somebody deleted', async () => {
   const { sandbox, site } = await setUp('elabftw');
@@ -115,7 +115,7 @@ test('audit calls a file safe because it is attached, and repairs an attachment 
   await until('the file is attached again', () => uploadsOf(scene).length === 2);
   await until('the audit sees it', async () => (await audit('--safe')) === `${path}\n`);
   await daemon.stop();
-}, 60_000);
+});
 
 /** Counts the bytes of uploads instead of keeping them, slowly; everything else goes to the sandbox. */
 async function countingServer(target: string) {
@@ -165,7 +165,7 @@ test('2 GB are attached from the source without filling memory or the spool, and
   expect(peakBytes(daemon)).toBeLessThan(400 * 2 ** 20);
   expect(existsSync(`${large.journal}.spool`) ? readdirSync(`${large.journal}.spool`) : []).toEqual([]);
   await daemon.stop();
-}, 420_000);
+});
 
 test('a file waits while its notebook is not configured, which status and why say, and is attached when it is back', async () => {
   const scene = await setUp('elabftw');
@@ -198,7 +198,7 @@ test('a file waits while its notebook is not configured, which status and why sa
   await until('the file is attached', () => uploadsOf(scene).length === 1, 30_000);
   await until('the spool is empty', () => spoolOf(scene).length === 0);
   await third.stop();
-}, 90_000);
+});
 
 test('many readings are one summary, and all of them are comments if the file is too large for the notebook', async () => {
   const scene = await setUp('elabftw');
@@ -223,4 +223,4 @@ test('many readings are one summary, and all of them are comments if the file is
   ).toHaveLength(300);
   expect(control.experiments().at(-1)?.body).toContain('The raw file w2.csv is not attached');
   await daemon.stop();
-}, 60_000);
+});

@@ -111,7 +111,7 @@ for (const dialect of DIALECTS) {
     });
     expect(scene.control.requests().filter(({ method }) => method !== 'GET')).toHaveLength(before);
     await scene.daemon.stop();
-  }, 120_000);
+  });
 
   test(`${dialect}: repair posts exactly the missing comment, once, and then finds nothing to repair`, async () => {
     const scene = await withFiled(dialect, 2);
@@ -139,7 +139,7 @@ for (const dialect of DIALECTS) {
       safe: ['w1.csv', 'w2.csv'],
     });
     await scene.daemon.stop();
-  }, 120_000);
+  });
 
   test(`${dialect}: a daemon that is killed during a repair posts the comment once`, async () => {
     const scene = await withFiled(dialect, 1);
@@ -159,7 +159,7 @@ for (const dialect of DIALECTS) {
     expect(commentsOf(scene)).toEqual([text]);
     expect(await audit(scene)).toMatchObject({ status: 0, safe: ['w1.csv'] });
     await daemon.stop();
-  }, 120_000);
+  });
 }
 
 const commentsOf = (scene: Scene): string[] => experimentOf(scene, 'w1').comments.map(({ comment }) => comment);
@@ -190,7 +190,7 @@ test('files that were never taken, have changed or are quarantined are reported 
   const lines = await labfeed(['audit', '--safe', '--config', site.config]);
   expect(lines.stdout.split('\n').sort()).toEqual(['', join(folder, 'copy of w3.csv'), join(folder, 'w3.csv')]);
   expect(lines.stderr).toContain('use -0');
-}, 120_000);
+});
 
 test('the files of a run are safe only together: if one is changed, added or missing, none is safe', async () => {
   const several =
@@ -215,7 +215,7 @@ test('the files of a run are safe only together: if one is changed, added or mis
     kinds: { changed: ['s1.D', 's2.D'], 'thinned out': ['s3.D'] },
     safe: [],
   });
-}, 120_000);
+});
 
 test('the report is plain text; without the notebook, folders and journal are still compared', async () => {
   const scene = await withFiled('v2', 1);
@@ -236,7 +236,7 @@ test('the report is plain text; without the notebook, folders and journal are st
   const away = await audit(scene);
   expect(away).toMatchObject({ status: 1, kinds: { 'never taken': ['new.csv'] }, safe: [] });
   expect(away.stderr).toMatch(/^labfeed: the audit stopped early: cannot connect to /);
-}, 120_000);
+});
 
 test('an unknown instrument and conflicting options are wrong usage', async () => {
   const { config, journal } = makeSite(tempFolder(), { url: 'http://127.0.0.1:9', key: 'k' });
@@ -250,4 +250,4 @@ test('an unknown instrument and conflicting options are wrong usage', async () =
   expect(await run('--safe', '--json')).toMatchObject({ status: 2 });
   expect(await run('--safe', '--repair')).toMatchObject({ status: 2 });
   expect(await run('-0')).toMatchObject({ status: 2 });
-}, 120_000);
+});

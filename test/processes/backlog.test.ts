@@ -54,7 +54,7 @@ test('a backlog waits for a decision, and the running daemon files only what bac
   expect(sandbox.experiments()).toHaveLength(3);
   expect(stands('w57.csv')).toBe(false);
   expect(stands('w0.csv')).toBe(true);
-}, 90_000);
+});
 
 test('the history of runs older than keep is removed at start-up', async () => {
   const site = makeSite(tempFolder(), { url: 'http://127.0.0.1:9', key: 'k', settings: 'keep: 1d\n' });
@@ -72,4 +72,4 @@ test('the history of runs older than keep is removed at start-up', async () => {
   const { stdout } = await labfeed(['show', '1', '--config', site.config]);
   expect(stdout).toMatch(/^run 1: done/);
   expect(stdout).toContain('removed, because the run is older than `keep`');
-}, 60_000);
+});

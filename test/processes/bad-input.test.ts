@@ -33,7 +33,7 @@ test('files that do not fit their mapping are each quarantined with a reason, an
   await daemon.logged('run filed');
   expect(await daemon.stop()).toBe(0);
   expect(sandbox.experiments().map(({ title }) => title)).toContain('good (balance)');
-}, 60_000);
+});
 
 test('quarantined files are read again after a restart with a corrected mapping', async () => {
   const instruments = (decimal: string) =>

@@ -2,15 +2,12 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import type { Dialect } from '../../src/model.js';
 import { CLI, makeSite } from '../support/daemon-process.js';
 import { type Ended, labfeed } from '../support/labfeed.js';
 import { createTestSandbox, DIALECTS } from '../support/sandbox.js';
 import { tempFolder } from '../support/temp-folder.js';
-
-/** Each command is a process, and the machine may be busy. */
-vi.setConfig({ testTimeout: 60_000 });
 
 const MARK = 'labfeed 0123456789abcdef.1';
 

@@ -41,7 +41,7 @@ test('bash completes commands, options, states and instruments, including names 
   expect(complete('keys', 'list', '--config', 'labfeed.')).toEqual(['labfeed.yaml']);
   expect(complete('comments', 'show', '')).toEqual([]);
   expect(complete('list')).toEqual([]);
-}, 60_000);
+});
 
 /** The shells need not be installed. */
 const isInstalled = (shell: string): boolean => spawnSync(shell, ['--version']).status === 0;
@@ -49,74 +49,62 @@ const isInstalled = (shell: string): boolean => spawnSync(shell, ['--version']).
 /** Loads the completion of a command when it is first needed. */
 const BASH_COMPLETION = '/usr/share/bash-completion/bash_completion';
 
-test.skipIf(!isInstalled('fish'))(
-  'fish completes commands, subcommands, their options and instruments',
-  async () => {
-    const folder = tempFolder();
-    writeFileSync(join(folder, 'labfeed.yaml'), CONFIG);
-    writeFileSync(join(folder, 'labfeed'), `#!/bin/sh\nexec '${process.execPath}' '${CLI}' "$@"\n`, { mode: 0o755 });
-    const scripts = join(folder, 'fish/vendor_completions.d');
-    mkdirSync(scripts, { recursive: true });
-    writeFileSync(join(scripts, 'labfeed.fish'), (await labfeed(['completion', 'fish'])).stdout);
-    // fish finds it there as it finds the one of the Debian package in /usr/share.
-    const env = { ...process.env, HOME: folder, XDG_DATA_DIRS: folder, PATH: `${folder}:${process.env['PATH']}` };
-    const complete = (typed: string): string[] => {
-      const shown = execFileSync('fish', ['-c', `complete -C '${typed}'`], { cwd: folder, encoding: 'utf8', env });
-      return shown.split('\n').flatMap((line) => line.split('\t')[0] || []);
-    };
-    expect(complete('labfeed re')).toEqual(expect.arrayContaining(['retry', 'refile', 'recover']));
-    expect(complete('labfeed keys r')).toEqual(['rotate']);
-    expect(complete('labfeed keys ').toSorted()).toEqual(['create', 'delete', 'list', 'rotate', 'set']);
-    expect(complete('labfeed keys create --read')).toEqual(['--read-only']);
-    expect(complete('labfeed keys list --read')).toEqual([]);
-    // `show` is also a command of its own, with other arguments.
-    expect(complete('labfeed comments show ')).toEqual([]);
-    expect(complete('labfeed jobs --state q').toSorted()).toEqual(['quarantined', 'queued']);
-    expect(complete('labfeed backfill p')).toEqual(['pH meter']);
-  },
-  60_000,
-);
+test.skipIf(!isInstalled('fish'))('fish completes commands, subcommands, their options and instruments', async () => {
+  const folder = tempFolder();
+  writeFileSync(join(folder, 'labfeed.yaml'), CONFIG);
+  writeFileSync(join(folder, 'labfeed'), `#!/bin/sh\nexec '${process.execPath}' '${CLI}' "$@"\n`, { mode: 0o755 });
+  const scripts = join(folder, 'fish/vendor_completions.d');
+  mkdirSync(scripts, { recursive: true });
+  writeFileSync(join(scripts, 'labfeed.fish'), (await labfeed(['completion', 'fish'])).stdout);
+  // fish finds it there as it finds the one of the Debian package in /usr/share.
+  const env = { ...process.env, HOME: folder, XDG_DATA_DIRS: folder, PATH: `${folder}:${process.env['PATH']}` };
+  const complete = (typed: string): string[] => {
+    const shown = execFileSync('fish', ['-c', `complete -C '${typed}'`], { cwd: folder, encoding: 'utf8', env });
+    return shown.split('\n').flatMap((line) => line.split('\t')[0] || []);
+  };
+  expect(complete('labfeed re')).toEqual(expect.arrayContaining(['retry', 'refile', 'recover']));
+  expect(complete('labfeed keys r')).toEqual(['rotate']);
+  expect(complete('labfeed keys ').toSorted()).toEqual(['create', 'delete', 'list', 'rotate', 'set']);
+  expect(complete('labfeed keys create --read')).toEqual(['--read-only']);
+  expect(complete('labfeed keys list --read')).toEqual([]);
+  // `show` is also a command of its own, with other arguments.
+  expect(complete('labfeed comments show ')).toEqual([]);
+  expect(complete('labfeed jobs --state q').toSorted()).toEqual(['quarantined', 'queued']);
+  expect(complete('labfeed backfill p')).toEqual(['pH meter']);
+});
 
 test.skipIf(!isInstalled('zsh')).each([
   // `labfeed completion zsh > FOLDER/_labfeed`, as the Debian package has it: completes at the first TAB.
   ['in a folder of fpath', '_labfeed', 'fpath=($PWD $fpath); autoload -U compinit; compinit -u'],
   ['that is sourced', 'labfeed.zsh', 'autoload -U compinit; compinit -u; source ./labfeed.zsh'],
-])(
-  'zsh completes commands, subcommands and their options with a script %s',
-  async (_how, file, start) => {
-    const folder = tempFolder();
-    // Shows what it was called with, after completion.
-    writeFileSync(join(folder, 'labfeed'), '#!/bin/sh\necho "$@" >> called\n', { mode: 0o755 });
-    writeFileSync(join(folder, file), (await labfeed(['completion', 'zsh'])).stdout);
-    const shell = openShell(folder, 'zsh -f -i');
-    shell.type(`${start}; echo ready > ready\n`);
-    await until('zsh is ready', () => shell.lines('ready').length > 0);
-    for (const [typed, completed] of [
-      ['keys r', 'keys rotate'],
-      ['keys create --read', 'keys create --read-only'],
-      ['comments ed', 'comments edit'],
-      ['backf', 'backfill'],
-    ] as const)
-      await shell.completes(typed, completed);
-  },
-  60_000,
-);
+])('zsh completes commands, subcommands and their options with a script %s', async (_how, file, start) => {
+  const folder = tempFolder();
+  // Shows what it was called with, after completion.
+  writeFileSync(join(folder, 'labfeed'), '#!/bin/sh\necho "$@" >> called\n', { mode: 0o755 });
+  writeFileSync(join(folder, file), (await labfeed(['completion', 'zsh'])).stdout);
+  const shell = openShell(folder, 'zsh -f -i');
+  shell.type(`${start}; echo ready > ready\n`);
+  await until('zsh is ready', () => shell.lines('ready').length > 0);
+  for (const [typed, completed] of [
+    ['keys r', 'keys rotate'],
+    ['keys create --read', 'keys create --read-only'],
+    ['comments ed', 'comments edit'],
+    ['backf', 'backfill'],
+  ] as const)
+    await shell.completes(typed, completed);
+});
 
-test.skipIf(!existsSync(BASH_COMPLETION))(
-  'bash loads the script of the Debian package at the first TAB',
-  async () => {
-    const folder = tempFolder();
-    writeFileSync(join(folder, 'labfeed'), '#!/bin/sh\necho "$@" >> called\n', { mode: 0o755 });
-    const scripts = join(folder, 'bash-completion/completions');
-    mkdirSync(scripts, { recursive: true });
-    writeFileSync(join(scripts, 'labfeed'), (await labfeed(['completion', 'bash'])).stdout);
-    const shell = openShell(folder, 'bash --norc -i', { XDG_DATA_HOME: folder });
-    shell.type(`. ${BASH_COMPLETION}; echo ready > ready\n`);
-    await until('bash is ready', () => shell.lines('ready').length > 0);
-    await shell.completes('keys r', 'keys rotate');
-  },
-  60_000,
-);
+test.skipIf(!existsSync(BASH_COMPLETION))('bash loads the script of the Debian package at the first TAB', async () => {
+  const folder = tempFolder();
+  writeFileSync(join(folder, 'labfeed'), '#!/bin/sh\necho "$@" >> called\n', { mode: 0o755 });
+  const scripts = join(folder, 'bash-completion/completions');
+  mkdirSync(scripts, { recursive: true });
+  writeFileSync(join(scripts, 'labfeed'), (await labfeed(['completion', 'bash'])).stdout);
+  const shell = openShell(folder, 'bash --norc -i', { XDG_DATA_HOME: folder });
+  shell.type(`. ${BASH_COMPLETION}; echo ready > ready\n`);
+  await until('bash is ready', () => shell.lines('ready').length > 0);
+  await shell.completes('keys r', 'keys rotate');
+});
 
 /** A shell in a terminal. */
 function openShell(folder: string, command: string, more: NodeJS.ProcessEnv = {}) {
@@ -161,4 +149,4 @@ test('zsh and fish know every command and its options; without a configuration t
   }
   expect(await labfeed(['completion', '--instruments'])).toEqual({ status: 0, stdout: '', stderr: '' });
   expect((await labfeed(['completion', 'tcsh'])).status).toBe(2);
-}, 60_000);
+});

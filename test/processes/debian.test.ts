@@ -122,7 +122,6 @@ test.skipIf(!CAN_INSTALL)(
       [1, 2, 3, 4, 5, 6, 7].map((n) => `${n} (${n === 4 || n === 5 ? 'logger' : 'balance'})`),
     );
   },
-  480_000,
 );
 
 test.skipIf(!CAN_INSTALL)(
@@ -151,18 +150,13 @@ test.skipIf(!CAN_INSTALL)(
     expect(seconds()).toBeLessThan(300);
     expect(await succeeds(machine, 'labfeed', 'jobs')).toContain('done');
   },
-  480_000,
 );
 
-test.skipIf(!HAS_LINTIAN)(
-  'lintian finds no errors in the Debian package',
-  async () => {
-    const args = ['--allow-root', '--no-cfg', '--fail-on', 'none', '--display-level', '=error', await built];
-    const { stdout, stderr } = await promisify(execFile)('lintian', args);
-    expect(stdout + stderr).toBe('');
-  },
-  480_000,
-);
+test.skipIf(!HAS_LINTIAN)('lintian finds no errors in the Debian package', async () => {
+  const args = ['--allow-root', '--no-cfg', '--fail-on', 'none', '--display-level', '=error', await built];
+  const { stdout, stderr } = await promisify(execFile)('lintian', args);
+  expect(stdout + stderr).toBe('');
+});
 
 test('the machine is installed from a source that offers main of the release', () => {
   const index = (origin: string, ...components: string[]) =>

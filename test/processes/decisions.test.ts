@@ -102,7 +102,7 @@ for (const { name, prepare, command, says, run, leaves } of decisions) {
     await scene.daemon.stop();
     expect(titles(scene)).toEqual(leaves);
     expect(scene.sandbox.experiments().at(-1)?.comments).toHaveLength(1);
-  }, 60_000);
+  });
 
   test(`a held run, ${name}: also without a daemon`, async () => {
     const scene = await withHeldRun();
@@ -115,7 +115,7 @@ for (const { name, prepare, command, says, run, leaves } of decisions) {
     await again.stop();
     expect(titles(scene)).toEqual(leaves);
     expect(scene.sandbox.experiments().at(-1)?.comments).toHaveLength(1);
-  }, 60_000);
+  });
 }
 
 test('an impossible request is reported on stderr with exit status 1, and the others are carried out', async () => {
@@ -131,7 +131,7 @@ test('an impossible request is reported on stderr with exit status 1, and the ot
   expect(JSON.parse(json.stdout)).toEqual([{ run: 77, outcome: 'refused', text: 'there is no run 77' }]);
   expect((await run('retry', '--quarantined')).stdout).toBe('no runs are quarantined\n');
   await daemon.stop();
-}, 60_000);
+});
 
 test('a quarantined file is read again on request, even if neither file nor mapping changed', async () => {
   const folder = tempFolder();
@@ -146,7 +146,7 @@ test('a quarantined file is read again on request, even if neither file nor mapp
   const twice = () => daemon.lines.filter(({ msg }) => msg === 'run quarantined').length === 2;
   await daemon.logged(twice);
   await daemon.stop();
-}, 60_000);
+});
 
 test('a command without a journal says so and does not create one', async () => {
   const folder = tempFolder();
@@ -177,4 +177,4 @@ test('a request that the daemon does not answer in time is saved and reported, a
   const again = startDaemon(site.config);
   await filedAs(again, 3);
   await again.stop();
-}, 60_000);
+});

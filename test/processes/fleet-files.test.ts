@@ -24,7 +24,7 @@ describe.skipIf(noPostgres)('the files of a watcher', () => {
     expect(readFileSync(target, 'utf8')).toBe(weighing(1));
     expect(fleet.notebook.control.experiments()).toHaveLength(1);
     for (const daemon of daemons) await daemon.stop();
-  }, 120_000);
+  });
 
   test('raw files travel through the database, and are gone from there once the notebook has them', async () => {
     const fleet = await makeFleet('elabftw');
@@ -51,7 +51,7 @@ describe.skipIf(noPostgres)('the files of a watcher', () => {
     );
     await postgres.close();
     await Promise.all([daemon.stop(), delivering.stop()]);
-  }, 240_000);
+  });
 
   test('the lines of a growing file are filed once, also if the leader changes', async () => {
     const fleet = await makeFleet();
@@ -87,7 +87,7 @@ describe.skipIf(noPostgres)('the files of a watcher', () => {
     expect(texts()).toHaveLength(2);
     for (const value of ['12.5', '13.5', '22.5', '23.5']) expect(texts().join().split(value)).toHaveLength(2);
     await Promise.all(others.map((daemon) => daemon.stop()));
-  }, 240_000);
+  });
 
   test('a growing file on a share that two members watch is filed once', async ({ skip }) => {
     const fleet = await makeFleet();
@@ -118,7 +118,7 @@ describe.skipIf(noPostgres)('the files of a watcher', () => {
           .filter((text) => text === `${n}00.25`),
       ).toHaveLength(1);
     await Promise.all(daemons.map((daemon) => daemon.stop()));
-  }, 240_000);
+  });
 
   test('commands on one member show and decide about the runs of another', async () => {
     const fleet = await makeFleet();
@@ -162,5 +162,5 @@ describe.skipIf(noPostgres)('the files of a watcher', () => {
     expect(await status()).toMatch(/^balance +.*on pc1, pc2$/m);
     await until('it is ignored', async () => (await jobs()).some(({ state }) => state === 'ignored'), 60_000);
     await Promise.all(daemons.map((daemon) => daemon.stop()));
-  }, 240_000);
+  });
 });

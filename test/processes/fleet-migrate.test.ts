@@ -26,7 +26,7 @@ async function killedAndRepeated(
   let kills = 0;
   for (const moment of [...MOMENTS, ...(last === undefined ? [] : [last]), Number.NaN]) {
     const env = { ...process.env, LABFEED_KILL_AT_QUERY: String(moment) };
-    const ended = await runNode(['--import', KILLING, CLI, ...args], { cwd: folder, timeout: 60_000, env });
+    const ended = await runNode(['--import', KILLING, CLI, ...args], { cwd: folder, timeout: 120_000, env });
     if (ended.signal !== 'SIGKILL') return { ...ended, kills };
     kills += 1;
   }
@@ -105,7 +105,7 @@ describe.skipIf(noPostgres)('moving to a fleet and back', () => {
     pc.drop('newer.csv', weighing(7));
     await expectFiled(fleet, 8);
     await home.stop();
-  }, 180_000);
+  });
 
   test('raw files that wait for the notebook move with their bytes, there and back', async () => {
     const fleet = await makeFleet('elabftw');
@@ -142,7 +142,7 @@ describe.skipIf(noPostgres)('moving to a fleet and back', () => {
     await until('the machine has attached it', () => attached().length === 2, 90_000);
     expect(attached().sort()).toEqual([sha256(large), sha256(second)].sort());
     await home.stop();
-  }, 300_000);
+  });
 
   test('a growing file is continued after its last line, there and back', async () => {
     const fleet = await makeFleet();
@@ -182,5 +182,5 @@ describe.skipIf(noPostgres)('moving to a fleet and back', () => {
       .split(/[^\d.]/);
     for (let n = 1; n <= lines; n++) expect(values.filter((value) => value === `${n}00.25`)).toHaveLength(1);
     await last.stop();
-  }, 300_000);
+  });
 });

@@ -53,5 +53,5 @@ describe.skipIf(noPostgres)('a database that was restored from a backup', () => 
     for (let n = 0; n < 4; n++) pc.drop(`again${n}.csv`, weighing(n));
     await expectFiled(fleet, 4);
     await Promise.all(daemons.map((daemon) => daemon.stop()));
-  }, 240_000);
+  });
 });

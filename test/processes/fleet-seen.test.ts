@@ -95,7 +95,7 @@ describe.skipIf(noPostgres)('any machine of a fleet answers for all', () => {
       (await ask(server.config, 'status')).includes('its version does not report silence, runs and backlogs'),
     );
     await delivering.stop();
-  }, 240_000);
+  });
 
   test('a PC that only watches keeps few runs of others, and asks the database for the rest', async () => {
     const fleet = await makeFleet();
@@ -130,5 +130,5 @@ describe.skipIf(noPostgres)('any machine of a fleet answers for all', () => {
     const away = await ask('why', 'other.csv');
     expect(away.status).toBe(1);
     expect(away.stderr).toContain('older runs of other machines are not known: the database of the fleet is away');
-  }, 240_000);
+  });
 });

@@ -26,7 +26,7 @@ describe.skipIf(noPostgres)('a fleet', () => {
         .filter(({ path }) => path.includes('apikeys'))
         .map(({ method }) => method),
     ).toEqual([...['POST', 'DELETE']]);
-  }, 180_000);
+  });
 
   test('a database that is killed in mid-burst and comes back costs only time', async () => {
     const fleet = await makeFleet();
@@ -42,7 +42,7 @@ describe.skipIf(noPostgres)('a fleet', () => {
     await fleet.cluster.start();
     await expectFiled(fleet, 40);
     for (const daemon of daemons) expect(await daemon.stop()).toBe(0);
-  }, 180_000);
+  });
 
   test('a leader that is killed is replaced within 30 s, and nothing is filed twice', async () => {
     const fleet = await makeFleet();
@@ -66,7 +66,7 @@ describe.skipIf(noPostgres)('a fleet', () => {
     first.drop('late.csv', weighing(100));
     await expectFiled(fleet, 26);
     await Promise.all([standby.stop(), back.stop()]);
-  }, 240_000);
+  });
 
   test('a leader that was paused beyond its lease is fenced by database and notebook', async () => {
     const fleet = await makeFleet();
@@ -93,7 +93,7 @@ describe.skipIf(noPostgres)('a fleet', () => {
     second.drop('late.csv', weighing(100));
     await expectFiled(fleet, 21);
     await Promise.all([standby.stop(), leader.stop()]);
-  }, 240_000);
+  });
 
   test('an operation that cannot be applied raises one alarm for the whole fleet', async () => {
     const fleet = await makeFleet();
@@ -123,5 +123,5 @@ describe.skipIf(noPostgres)('a fleet', () => {
     await new Promise((resolve) => setTimeout(resolve, 3000));
     expect(readFileSync(notices, 'utf8')).toBe('raised operation\n');
     await second.stop();
-  }, 180_000);
+  });
 });

@@ -56,7 +56,7 @@ test('check and try --test count passing tests, of one instrument or all', async
     stdout: 'untested: no tests\nnanodrop: 2 tests passed\n',
   });
   expect((await labfeed(['try', '--test', 'nanodrop'], folder)).stdout).toBe('nanodrop: 2 tests passed\n');
-}, 60_000);
+});
 
 test('a failing test shows the expected and actual value, the sample and the location of the expectation', async () => {
   const folder = site(FAILING);
@@ -83,7 +83,7 @@ ${part}:15:17: samples/gone.tsv: no such file
     passed: false,
     problems: [{ at: `${part}:15:17`, message: 'samples/gone.tsv: no such file' }],
   });
-}, 60_000);
+});
 
 test('check fails if a test fails, with the same message', async () => {
   const folder = site(FAILING);
@@ -93,7 +93,7 @@ test('check fails if a test fails, with the same message', async () => {
   expect(stdout).toMatch(/error {2}.*nanodrop\.yaml:13:29: .*\n {4}expected {2}1\.23\n {4}actual {4}2\.1/);
   const json = JSON.parse((await labfeed(['check', '--offline', '--json'], folder)).stdout);
   expect(json).toMatchObject({ ok: false, problems: [] });
-}, 60_000);
+});
 
 test('an invalid expectation is a configuration error, reported at its line', async () => {
   const folder = site('      - { file: samples/a.tsv, expect: { titel: x } }\n');
@@ -107,7 +107,7 @@ test('an invalid expectation is a configuration error, reported at its line', as
     expect(stderr).toContain('nanodrop.yaml:8:49: tests[0].expect.titel: unknown key\n  → did you mean title?');
     expect(stderr).not.toContain('notebook');
   }
-}, 60_000);
+});
 
 test('--test takes no files, and an unknown instrument is an error', async () => {
   const folder = site(PASSING);
@@ -116,4 +116,4 @@ test('--test takes no files, and an unknown instrument is an error', async () =>
     status: 2,
     stderr: expect.stringContaining('did you mean nanodrop?'),
   });
-}, 60_000);
+});

@@ -46,7 +46,7 @@ test('an instrument whose tests fail is stopped with the reason and its files wa
   await daemon.logged('configuration reloaded');
   await daemon.logged(({ msg, instrument }) => msg === 'run filed' && instrument === 'tested');
   expect(await daemon.stop()).toBe(0);
-}, 60_000);
+});
 
 test('a reload whose tests fail is rejected, and the old mapping stays in use', async () => {
   const { sandbox, site } = await setUp(2);
@@ -60,4 +60,4 @@ test('a reload whose tests fail is rejected, and the old mapping stays in use', 
   await daemon.logged('run filed');
   expect(await daemon.stop()).toBe(0);
   expect(sandbox.experiments().map(({ title }) => title)).toEqual(['t (tested)']);
-}, 60_000);
+});

@@ -230,7 +230,7 @@ test('the plot follows the readings, and the raw file is attached once when it w
   ]);
   expect(uploads(0)).toHaveLength(2);
   expect(await daemon.stop()).toBe(0);
-}, 90_000);
+});
 
 const reported = (daemon: DaemonProcess, what: RegExp) => daemon.logged((line) => what.test(String(line['what'])));
 
@@ -274,63 +274,58 @@ test.each(CRASHES)(
     await shown(scene, [[DAY, values(1, last + 1)]], 60_000);
     expect(await daemon.stop()).toBe(0);
   },
-  120_000,
 );
 
-test.each(DIALECTS)(
-  'killed while a rotated log is read, the daemon files each line once (%s)',
-  async (dialect) => {
-    const scene = await setUp('file', dialect);
-    scene.append(HEADER + lines(1, 3));
-    const daemon = startDaemon(scene.site.config);
-    await shown(scene, [[DAY, values(1, 3)]]);
-    expect(await daemon.stop()).toBe(0);
-    for (const [when, count] of [
-      ['before', 1],
-      ['after', 1],
-      ['after', 2],
-    ] as const) {
-      if (when === 'before') {
-        scene.append(lines(4, 5));
-        renameSync(scene.log, `${scene.log}.1`);
-        scene.append(HEADER + lines(11, 12));
-      }
-      const dying = startCrashing(scene.site.config, count, { when, kind: count === 1 ? 'reported' : 'appended' });
-      await Promise.race([
-        dying.ended,
-        shown(
-          scene,
-          [
-            [DAY, values(1, 5)],
-            [DAY, values(11, 12)],
-          ],
-          10_000,
-        ).catch(() => undefined),
-      ]);
-      await dying.kill();
+test.each(DIALECTS)('killed while a rotated log is read, the daemon files each line once (%s)', async (dialect) => {
+  const scene = await setUp('file', dialect);
+  scene.append(HEADER + lines(1, 3));
+  const daemon = startDaemon(scene.site.config);
+  await shown(scene, [[DAY, values(1, 3)]]);
+  expect(await daemon.stop()).toBe(0);
+  for (const [when, count] of [
+    ['before', 1],
+    ['after', 1],
+    ['after', 2],
+  ] as const) {
+    if (when === 'before') {
+      scene.append(lines(4, 5));
+      renameSync(scene.log, `${scene.log}.1`);
+      scene.append(HEADER + lines(11, 12));
     }
-    const again = startDaemon(scene.site.config);
-    await shown(
-      scene,
-      [
-        [DAY, values(1, 5)],
-        [DAY, values(11, 12)],
-      ],
-      UNKNOWN_OUTCOME_MS,
-    );
-    scene.append(at(13));
-    await shown(
-      scene,
-      [
-        [DAY, values(1, 5)],
-        [DAY, values(11, 13)],
-      ],
-      60_000,
-    );
-    expect(await again.stop()).toBe(0);
-  },
-  300_000,
-);
+    const dying = startCrashing(scene.site.config, count, { when, kind: count === 1 ? 'reported' : 'appended' });
+    await Promise.race([
+      dying.ended,
+      shown(
+        scene,
+        [
+          [DAY, values(1, 5)],
+          [DAY, values(11, 12)],
+        ],
+        10_000,
+      ).catch(() => undefined),
+    ]);
+    await dying.kill();
+  }
+  const again = startDaemon(scene.site.config);
+  await shown(
+    scene,
+    [
+      [DAY, values(1, 5)],
+      [DAY, values(11, 12)],
+    ],
+    UNKNOWN_OUTCOME_MS,
+  );
+  scene.append(at(13));
+  await shown(
+    scene,
+    [
+      [DAY, values(1, 5)],
+      [DAY, values(11, 13)],
+    ],
+    60_000,
+  );
+  expect(await again.stop()).toBe(0);
+});
 
 /** How many bytes a process has read so far. */
 const bytesRead = ({ child }: DaemonProcess): number =>
@@ -378,70 +373,61 @@ test('status, show, why, audit and the page say how far a growing file has come'
   // A run that waits for its next lines is done: it neither waits nor is it late.
   expect((await fetch(new URL('/readyz', String(url)))).status).toBe(200);
   expect(await daemon.stop()).toBe(0);
-}, 60_000);
+});
 
 test.each([
   ['before', 'replaced'],
   ['after', 'replaced'],
-] as const)(
-  'killed %s a changed file is %s, the daemon files each line once',
-  async (when, kind) => {
-    const scene = await setUp();
-    scene.append(HEADER + lines(1, 9));
-    const first = startDaemon(scene.site.config);
-    await shown(scene, [[DAY, values(1, 9)]]);
-    expect(await first.stop()).toBe(0);
-    truncateSync(scene.log, Buffer.byteLength(HEADER + lines(1, 7)));
-    scene.append(lines(30, 39));
-    const dying = startCrashing(scene.site.config, 1, { when, kind });
-    await dying.ended;
-    const again = startDaemon(scene.site.config);
-    await shown(
-      scene,
-      [
-        [DAY, values(1, 9)],
-        [DAY, values(30, 39)],
-      ],
-      60_000,
-    );
-    expect(await again.stop()).toBe(0);
-  },
-  120_000,
-);
+] as const)('killed %s a changed file is %s, the daemon files each line once', async (when, kind) => {
+  const scene = await setUp();
+  scene.append(HEADER + lines(1, 9));
+  const first = startDaemon(scene.site.config);
+  await shown(scene, [[DAY, values(1, 9)]]);
+  expect(await first.stop()).toBe(0);
+  truncateSync(scene.log, Buffer.byteLength(HEADER + lines(1, 7)));
+  scene.append(lines(30, 39));
+  const dying = startCrashing(scene.site.config, 1, { when, kind });
+  await dying.ended;
+  const again = startDaemon(scene.site.config);
+  await shown(
+    scene,
+    [
+      [DAY, values(1, 9)],
+      [DAY, values(30, 39)],
+    ],
+    60_000,
+  );
+  expect(await again.stop()).toBe(0);
+});
 
 test.each([
   ['before', 'attached'],
   ['after', 'attached'],
   ['before', 'uploaded'],
-] as const)(
-  'killed %s the raw file is %s, the daemon attaches it once',
-  async (when, kind) => {
-    const scene = await setUp('file', 'elabftw');
-    const names = () =>
-      scene.sandbox.control.experiments().flatMap(({ uploads }) => uploads.map((one) => one.real_name));
-    scene.append(HEADER + lines(1, 9));
-    const first = startDaemon(scene.site.config);
-    await shown(scene, [[DAY, values(1, 9)]]);
-    renameSync(scene.log, `${scene.log}.1`);
-    scene.append(HEADER + lines(41, 42));
-    const both = [
-      [DAY, values(1, 9)],
-      [DAY, values(41, 42)],
-    ] as const;
-    await shown(scene, both);
-    expect(await first.stop()).toBe(0);
-    const hourAgo = Date.now() / 1000 - 3600;
-    utimesSync(`${scene.log}.1`, hourAgo, hourAgo);
-    await startCrashing(scene.site.config, 1, { when, kind }).ended;
-    const again = startDaemon(scene.site.config);
-    if (kind === 'attached') await until('the raw file', () => names().length > 0, 30_000);
-    else await again.logged('ready');
-    expect(names()).toEqual(['temp.csv']);
-    await shown(scene, both);
-    expect(await again.stop()).toBe(0);
-  },
-  120_000,
-);
+] as const)('killed %s the raw file is %s, the daemon attaches it once', async (when, kind) => {
+  const scene = await setUp('file', 'elabftw');
+  const names = () => scene.sandbox.control.experiments().flatMap(({ uploads }) => uploads.map((one) => one.real_name));
+  scene.append(HEADER + lines(1, 9));
+  const first = startDaemon(scene.site.config);
+  await shown(scene, [[DAY, values(1, 9)]]);
+  renameSync(scene.log, `${scene.log}.1`);
+  scene.append(HEADER + lines(41, 42));
+  const both = [
+    [DAY, values(1, 9)],
+    [DAY, values(41, 42)],
+  ] as const;
+  await shown(scene, both);
+  expect(await first.stop()).toBe(0);
+  const hourAgo = Date.now() / 1000 - 3600;
+  utimesSync(`${scene.log}.1`, hourAgo, hourAgo);
+  await startCrashing(scene.site.config, 1, { when, kind }).ended;
+  const again = startDaemon(scene.site.config);
+  if (kind === 'attached') await until('the raw file', () => names().length > 0, 30_000);
+  else await again.logged('ready');
+  expect(names()).toEqual(['temp.csv']);
+  await shown(scene, both);
+  expect(await again.stop()).toBe(0);
+});
 
 test('a large log at first sight takes little memory and few comments', async () => {
   const scene = await setUp();
@@ -458,7 +444,7 @@ test('a large log at first sight takes little memory and few comments', async ()
   // 200 MB take 360 MB, too.
   expect(peakBytes(daemon)).toBeLessThan(600 * 2 ** 20);
   expect(await daemon.stop()).toBe(0);
-}, 150_000);
+});
 
 test('after a lost journal, a growing file is held and not filed a second time', async () => {
   const scene = await setUp();
@@ -489,4 +475,4 @@ test('after a lost journal, a growing file is held and not filed a second time',
     [DAY, values(1, 6)],
   ]);
   expect(await second.stop()).toBe(0);
-}, 60_000);
+});

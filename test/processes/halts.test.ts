@@ -119,5 +119,4 @@ test.each(HALTS)(
     expect(daemon.lines.filter(({ msg }) => /halted/.test(msg))).toHaveLength(1);
     expect(webhook.received().filter((one) => one === 'raised held -')).toHaveLength(1);
   },
-  90_000,
 );

@@ -71,7 +71,7 @@ test('jobs, show and status work while a daemon holds the journal, and show file
     overview: { instruments: [{ name: 'balance', runs: { done: 1, quarantined: 1 } }] },
     attention: [{ instrument: 'balance', command: expect.stringContaining('--state quarantined') }],
   });
-}, 60_000);
+});
 
 test('without a daemon, jobs, show and status use the journal and say what to do', async () => {
   const { site, journal, run } = await withRuns();
@@ -93,7 +93,7 @@ test('without a daemon, jobs, show and status use the journal and say what to do
     next: expect.stringContaining('labfeed retry 2'),
   });
   expect(none).toMatchObject({ status: 1, stderr: expect.stringMatching(/no run 77\n.*the last run is 2/) });
-}, 60_000);
+});
 
 test('an unknown state or instrument is reported with the nearest match', async () => {
   const { run } = await withRuns();
@@ -108,7 +108,7 @@ test('an unknown state or instrument is reported with the nearest match', async 
       status: 2,
       stderr: expect.stringContaining('did you mean balance?'),
     });
-}, 60_000);
+});
 
 const stands = ({ journal }: Site, text: string): boolean =>
   ['', '-wal'].some((ending) => existsSync(journal + ending) && readFileSync(journal + ending).includes(text));
@@ -126,7 +126,7 @@ test('a decision without a daemon says that labfeed run will do the rest, except
   const json = await run('retry', '2', '--json');
   expect(json.stderr).toBe('');
   expect(JSON.parse(json.stdout)).toEqual([{ run: 2, outcome: 'done', text: expect.any(String) }]);
-}, 60_000);
+});
 
 test('erase and ignore work without a daemon, and erased data is in no file of the journal', async () => {
   const { site, journal, run } = await withRuns();
@@ -142,7 +142,7 @@ test('erase and ignore work without a daemon, and erased data is in no file of t
   const show = await run('show', '1');
   expect(show.stdout).toMatch(/^file +\(erased\)$/m);
   expect(show.stdout).toContain('File name, draft and history erased');
-}, 60_000);
+});
 
 test('data erased while a daemon runs is in no file of the journal', async () => {
   const { site, journal, run } = await withRuns();
@@ -156,7 +156,7 @@ test('data erased while a daemon runs is in no file of the journal', async () =>
   }
   expect(await erasing).toMatchObject({ status: 0, stderr: '' });
   expect(stands(site, 'smith')).toBe(false);
-}, 60_000);
+});
 
 test('control characters in names do not reach the terminal', async () => {
   const { journal, run } = await withRuns();
@@ -167,4 +167,4 @@ test('control characters in names do not reach the terminal', async () => {
     expect(stdout).toContain('red.csv');
     expect(stdout.replace(/\n/g, '')).not.toMatch(/\p{Cc}/u);
   }
-}, 60_000);
+});

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { keyName } from '../../src/keys/rotate.js';
 import type { Dialect } from '../../src/model.js';
 import { CLI, makeSite, startDaemon, weighing } from '../support/daemon-process.js';
@@ -10,9 +10,6 @@ import { type Ended, labfeed } from '../support/labfeed.js';
 import { DIALECTS, runSandbox } from '../support/sandbox.js';
 import { tempFolder } from '../support/temp-folder.js';
 import { until } from '../support/until.js';
-
-/** Each command is a process, and the machine may be busy. */
-vi.setConfig({ testTimeout: 60_000 });
 
 async function setUp(dialect: Dialect) {
   const folder = tempFolder();
@@ -112,7 +109,7 @@ for (const dialect of DIALECTS) {
         expect(output).not.toContain(secret);
       expect(readFileSync(`${join(site.folder, 'api-key')}.rotation`, 'latin1')).not.toContain(secret);
     }
-  }, 90_000);
+  });
 }
 
 test('a rejected or malformed key is not saved', async () => {

@@ -34,7 +34,7 @@ test('links and copied keys in a watched folder publish nothing, and `why` and `
   expect(sandbox.experiments().map(({ title }) => title)).toEqual(['good (balance)']);
   const kept = ['', '-wal'].map((suffix) => readFileSync(site.journal + suffix, { flag: 'a+' }).toString('latin1'));
   expect(kept.join('') + daemon.output()).not.toMatch(new RegExp(`7777\\.125|${sandbox.key}`));
-}, 60_000);
+});
 
 test('journal and status are private whatever the umask, and SIGUSR1 opens no debugger', async () => {
   const folder = tempFolder();
@@ -53,7 +53,7 @@ test('journal and status are private whatever the umask, and SIGUSR1 opens no de
   daemon.child.kill('SIGUSR1');
   expect(await daemon.stop()).toBe(0);
   expect(daemon.output()).not.toContain('Debugger');
-}, 60_000);
+});
 
 test('a server that repeats the request as an invalid response does not show the key, even with --debug', async () => {
   const server = await serveRaw((socket, request) => socket.end(`HTTP/1.1 ${request}`));
@@ -61,7 +61,7 @@ test('a server that repeats the request as an invalid response does not show the
   const { stderr } = await labfeed(['--debug', 'keys', 'list', '--config', site.config]);
   expect(stderr).toContain('HTTPParserError');
   expect(stderr).not.toContain('k-0123456789abcdef');
-}, 60_000);
+});
 
 test('escape sequences and changes of direction in names and contents do not reach the terminal', async () => {
   const folder = tempFolder();
@@ -98,7 +98,7 @@ test('escape sequences and changes of direction in names and contents do not rea
   await daemon.stop();
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what must not be there
   for (const text of [...printed, daemon.output()]) expect(text).not.toMatch(/[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]/);
-}, 120_000);
+});
 
 test('check warns if the key can be read on the way to the notebook', async () => {
   const folder = tempFolder();

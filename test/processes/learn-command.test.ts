@@ -37,7 +37,7 @@ for (const [instrument, title] of [
       status: 0,
       stdout: expect.not.stringContaining('no parse'),
     });
-  }, 60_000);
+  });
 }
 
 test('doubts are comments, whatever the files and their names contain', async () => {
@@ -55,7 +55,7 @@ test('doubts are comments, whatever the files and their names contain', async ()
   expect(stdout).not.toMatch(/^# Unsure: this sample would be quarantined/m);
   expect(stdout).not.toMatch(/^ +dates:/m);
   expect(Object.keys(parse(stdout))).toEqual(['instruments']);
-}, 60_000);
+});
 
 test('--json prints the same instrument and the doubts', async () => {
   const { files } = samples('plate-reader');
@@ -73,7 +73,7 @@ test('--json prints the same instrument and the doubts', async () => {
     },
     doubts: [],
   });
-}, 60_000);
+});
 
 test('a missing or unreadable sample is an error with exit status 1', async () => {
   const folder = tempFolder();
@@ -90,4 +90,4 @@ test('a missing or unreadable sample is an error with exit status 1', async () =
     expect(stderr).toMatch(reason);
   }
   expect((await labfeed(['learn'], folder)).status).toBe(2);
-}, 60_000);
+});

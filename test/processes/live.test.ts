@@ -70,7 +70,7 @@ test('the status file names files that are not ready, with the reason, and count
   const taken = await says('taken', ({ instruments }) => instruments[1]?.waiting.files === 0);
   expect(taken.instruments[1]?.lastFileAt).toBeGreaterThan(live.startedAt);
   await daemon.stop();
-}, 180_000);
+});
 
 test('requests are counted by response, and an open circuit breaker says why', async () => {
   const { site, sandbox, says } = await setUp();
@@ -89,7 +89,7 @@ test('requests are counted by response, and an open circuit breaker says why', a
   expect(down.notebook.gate).toMatchObject({ failure: 'server', reason: expect.any(String) });
   expect(down.notebook.requests).toContainEqual(expect.objectContaining({ method: 'POST', status: 'none' }));
   await daemon.stop();
-}, 180_000);
+});
 
 test('configuration errors have file, line and column, and the time of the last file survives a restart', async () => {
   const { site, folder, says } = await setUp(
@@ -130,7 +130,7 @@ test('configuration errors have file, line and column, and the time of the last 
   expect(after.refused).toBeUndefined();
   expect(known.instruments[0]?.lastFileAt).toBeLessThanOrEqual(before.instruments[0]?.lastFileAt ?? 0);
   await second.stop();
-}, 180_000);
+});
 
 test('the status file has the permissions of the journal, is refreshed, and is removed on stop', async () => {
   const { site, says } = await setUp();
@@ -142,4 +142,4 @@ test('the status file has the permissions of the journal, is refreshed, and is r
   await daemon.stop();
   expect(existsSync(path)).toBe(false);
   expect(existsSync(`${path}.new`)).toBe(false);
-}, 180_000);
+});

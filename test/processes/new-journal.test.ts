@@ -36,7 +36,7 @@ test('there is no warning for a new journal with empty folders, or for an existi
   await known.logged('ready');
   expect(await known.stop()).toBe(0);
   expect(warned(known)).toEqual([]);
-}, 60_000);
+});
 
 test('a new journal next to existing files is reported once, with a hint', async () => {
   const { site, loseJournal } = await setUp('v2');
@@ -51,7 +51,7 @@ test('a new journal next to existing files is reported once, with a hint', async
   expect(warned(daemon)).toMatchObject([
     { level: 40, journal: site.journal, msg: expect.stringMatching(/stop labfeed now.*labfeed recover/) },
   ]);
-}, 60_000);
+});
 
 async function fileTwo({ site }: Awaited<ReturnType<typeof setUp>>): Promise<void> {
   for (const n of [0, 1]) site.drop(`w${n}.csv`, weighing(n));
@@ -89,7 +89,6 @@ test.each(DIALECTS)(
     scene.loseJournal();
     await expectNoticed(scene, /the journal .* was lost[\s\S]*labfeed recover/);
   },
-  60_000,
 );
 
 test('on eLabFTW this is noticed even if nothing of the journal is left', async () => {
@@ -97,4 +96,4 @@ test('on eLabFTW this is noticed even if nothing of the journal is left', async 
   await fileTwo(scene);
   scene.loseFolder();
   await expectNoticed(scene, /was filed by labfeed, but it is not in the journal[\s\S]*labfeed recover/);
-}, 60_000);
+});

@@ -87,7 +87,6 @@ async function nodeOf(major: number): Promise<string> {
 
 test.each([20, 22, 24])(
   'a global installation with Node %i needs no compiler, suits the engine, and files the samples',
-  { timeout: 120_000 },
   async (major) => {
     const folder = tempFolder();
     const [bin, prefix] = [join(folder, 'bin'), join(folder, 'prefix')];
@@ -116,9 +115,7 @@ async function packInto(project: string, folder: string): Promise<string> {
   return join(folder, packed?.filename ?? '');
 }
 
-test('two packages of one commit have the same bytes, wherever and whenever they are built', {
-  timeout: 120_000,
-}, async () => {
+test('two packages of one commit have the same bytes, wherever and whenever they are built', async () => {
   const folder = tempFolder();
   const copy = join(folder, 'another place');
   const { stdout } = await promisify(execFile)('git', ['ls-files', '-z'], { cwd: ROOT });

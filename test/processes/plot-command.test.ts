@@ -43,7 +43,7 @@ test('try --plot writes SVG or PNG, says what it plots, and overwrites nothing',
     status: 2,
     stderr: expect.stringContaining('ends in .svg or .png'),
   });
-}, 60_000);
+});
 
 test('try shows the body as text, and its source with --html', async () => {
   const folder = site();
@@ -52,7 +52,7 @@ test('try shows the body as text, and its source with --html', async () => {
   expect(text.stdout).not.toContain('<td>');
   const source = await labfeed(['try', 'uv', 'a.csv', '--html'], folder);
   expect(source.stdout).toContain('<tr><td>Absorbance</td><td>AU</td><td>50</td>');
-}, 60_000);
+});
 
 test('without a plot, try says why and writes no file', async () => {
   const folder = site();
@@ -63,7 +63,7 @@ test('without a plot, try says why and writes no file', async () => {
   const json = async (file: string) => JSON.parse((await labfeed(['try', 'uv', file, '--json'], folder)).stdout).plot;
   expect(await json('one.csv')).toEqual({ kind: 'none', reason: 'the table has fewer than two rows' });
   expect(await json('a.csv')).toEqual({ kind: 'line', x: 'Wavelength', y: ['Absorbance'], unit: 'AU', notes: [] });
-}, 60_000);
+});
 
 test('check names a column of the plot that the samples lack, at its line', async () => {
   const folder = site('{ x: Wavelenght, y: Absorbance }');
@@ -74,4 +74,4 @@ test('check names a column of the plot that the samples lack, at its line', asyn
   );
   const wrong = await labfeed(['check', '--offline'], site('{ x: Wavelength, y: Absorbance, kind: pie }'));
   expect(wrong).toMatchObject({ status: 78, stderr: expect.stringMatching(/labfeed\.yaml:7:\d+: /) });
-}, 60_000);
+});

@@ -38,7 +38,7 @@ test('a reload with a changed mapping reads the file of a refused run again, and
     { id: 1, title: 'w0 (balance)', comments: 1 },
     { id: 2, title: 'w1 weighed', comments: 1 },
   ]);
-}, 60_000);
+});
 
 test('a reload with the same mapping does not read the file again, but retry does', async () => {
   const { scene, daemon } = await withRefusedRun();
@@ -56,7 +56,7 @@ test('a reload with the same mapping does not read the file again, but retry doe
   await filed(daemon, 2);
   expect(await daemon.stop()).toBe(0);
   expect(experiments(scene)).toMatchObject([{ title: 'w0 (balance)' }, { title: 'w1 (balance)', comments: 1 }]);
-}, 60_000);
+});
 
 test('a refused run whose file is missing is retried with its existing draft, whatever the mapping', async () => {
   const { scene, daemon } = await withRefusedRun();
@@ -72,7 +72,7 @@ test('a refused run whose file is missing is retried with its existing draft, wh
   await filed(daemon, 2);
   expect(await daemon.stop()).toBe(0);
   expect(experiments(scene)[1]).toEqual({ id: 2, title: 'w1 (balance)', comments: 1 });
-}, 60_000);
+});
 
 test('a refused run whose file was overwritten at equal size is retried with its existing draft, beside the new run', async () => {
   const { scene, daemon } = await withRefusedRun();
@@ -86,4 +86,4 @@ test('a refused run whose file was overwritten at equal size is retried with its
   expect(await filed(daemon, 2)).toMatchObject({ experiment: 2 });
   expect(await daemon.stop()).toBe(0);
   expect(experiments(scene).map(({ comments }) => comments)).toEqual([1, 1, 1]);
-}, 60_000);
+});

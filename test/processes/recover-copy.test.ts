@@ -18,7 +18,7 @@ import { tempFolder } from '../support/temp-folder.js';
 for (const kind of NOTEBOOK_KINDS) {
   test(`continuing from a copy of the journal, whenever it was made, files nothing twice on a notebook ${JSON.stringify(kind)}`, async () => {
     for (let at = 1; await copiedAt(at, kind); at++);
-  }, 120_000);
+  });
 }
 
 /** Copies the journal at the n-th action of deliveries, lets them end, and continues from the copy. */

@@ -80,7 +80,7 @@ test('a lost journal is rebuilt from the notebook, and the daemon then files onl
     .filter(({ method }) => method !== 'GET');
   expect(sent.map(({ method }) => method)).toEqual(['POST', 'PATCH', 'POST']);
   expectEachOnce(scene, [0, 1, 2, 3, 4, 5]);
-}, 60_000);
+});
 
 test('with a journal from an older backup, sending halts; after recover nothing is filed twice', async () => {
   const scene = await setUp();
@@ -114,7 +114,7 @@ test('with a journal from an older backup, sending halts; after recover nothing 
   await again.stop();
   expect(sandbox.control.writes()).toHaveLength(writes + 3);
   expectEachOnce(scene, [0, 1, 2, 3, 4]);
-}, 60_000);
+});
 
 test('a run that was interrupted between POST and PATCH gets its experiment back after the journal was lost', async () => {
   const scene = await setUp();
@@ -142,7 +142,7 @@ test('a run that was interrupted between POST and PATCH gets its experiment back
       .map(({ method }) => method),
   ).toEqual(['PATCH', 'POST']);
   expectEachOnce(scene, [0, 1]);
-}, 60_000);
+});
 
 test('the summary is text; configuration errors are printed, and recover refuses only those that hide instruments', async () => {
   const scene = await setUp();
@@ -170,4 +170,4 @@ test('the summary is text; configuration errors are printed, and recover refuses
     expect(await recover(scene)).toMatchObject({ status: 78 });
   }
   expect(existsSync(site.journal)).toBe(false);
-}, 60_000);
+});

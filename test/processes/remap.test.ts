@@ -43,7 +43,6 @@ test.each(DIALECTS)(
     expect(scene.sandbox.control.writes()).toHaveLength(writes);
     expect(rowsOf(scene)).toMatchObject([{ state: 'done' }, { state: 'done' }]);
   },
-  120_000,
 );
 
 test.each(DIALECTS)(
@@ -82,7 +81,6 @@ test.each(DIALECTS)(
     expect(reasons).toHaveLength(expected.length);
     expect(reasons).toEqual(expect.arrayContaining(expected.map((why) => expect.stringMatching(why))));
   },
-  120_000,
 );
 
 test('what eLabFTW cleans up in a body is no edit: audit has no differences, and a remap updates the experiment', async () => {
@@ -110,7 +108,7 @@ test('what eLabFTW cleans up in a body is no edit: audit has no differences, and
   await allFiled(daemon, 2);
   expect(scene.sandbox.control.experiments().map(({ title }) => title)).toEqual(['w0 after']);
   expect(await daemon.stop()).toBe(0);
-}, 120_000);
+});
 
 test('a mapping that cannot read the file of a done run leaves it as filed, with the reason', async () => {
   const scene = await setUp();
@@ -128,7 +126,7 @@ test('a mapping that cannot read the file of a done run leaves it as filed, with
   expect(await daemon.stop()).toBe(0);
   expect(shown(scene)).toEqual([asBefore('w0')]);
   expect(rowsOf(scene)).toEqual([{ id: 1, state: 'done', reason: expect.stringContaining('Colour') }]);
-}, 120_000);
+});
 
 test('a run whose file is gone or has changed is not remapped: the reason is printed, and the exit status is 1', async () => {
   const scene = await setUp();
@@ -161,7 +159,7 @@ test('a run whose file is gone or has changed is not remapped: the reason is pri
     status: 2,
     stderr: expect.stringMatching(/there is no instrument "balanse"[\s\S]*did you mean balance\?/),
   });
-}, 120_000);
+});
 
 test.each(DIALECTS)(
   'a daemon that is killed during a remap continues it: one experiment, each comment once (%s)',
@@ -189,5 +187,4 @@ test.each(DIALECTS)(
     expect(await again.stop()).toBe(0);
     expect(shown(scene)).toEqual([asBefore('w0')]);
   },
-  120_000,
 );

@@ -96,7 +96,7 @@ test('a restored server is sent one creation and nothing else until recover; ref
   await allFiled(again, 5);
   expect(await again.stop()).toBe(0);
   expectEachOnce(scene, numbers(0, 6));
-}, 90_000);
+});
 
 test('a server that lost the last eight experiments is sent nothing until recover', async () => {
   const scene = await setUp();
@@ -125,7 +125,7 @@ test('a server that lost the last eight experiments is sent nothing until recove
   await new Promise((resolve) => setTimeout(resolve, 500));
   expect(await again.stop()).toBe(0);
   expectEachOnce(scene, [0, 1, 11]);
-}, 90_000);
+});
 
 /** What a colleague created, as it is now. */
 const theirs = ({ sandbox }: Scene) => sandbox.experiments().filter(({ title }) => title.startsWith('theirs'));
@@ -173,7 +173,6 @@ test.each(DIALECTS)(
     expect(ours.map(({ title }) => title).sort()).toEqual(numbers(0, 9).map((n) => `w${n} (balance)`));
     for (const { comments } of ours) expect(comments).toHaveLength(1);
   },
-  120_000,
 );
 
 test('a run that waits during an outage does not comment on the experiment that has its id afterwards', async () => {
@@ -197,4 +196,4 @@ test('a run that waits during an outage does not comment on the experiment that 
   expect((await daemon.logged(HALTED, 60_000))['reason']).toMatch(/restored to an older state/);
   expect(await daemon.stop()).toBe(0);
   expect(theirs(scene)).toEqual(before);
-}, 90_000);
+});

@@ -108,7 +108,6 @@ test.each(DIALECTS)(
     expect((await command(scene, 'audit', '--safe')).stdout).not.toContain('run.csv');
     expect(await daemon.stop()).toBe(0);
   },
-  120_000,
 );
 
 test.each(DIALECTS)(
@@ -127,7 +126,6 @@ test.each(DIALECTS)(
     await becomes(scene, 'c');
     expect(await daemon.stop()).toBe(0);
   },
-  120_000,
 );
 
 /** From three comments to one and back: one is edited, and others are deleted and posted. */
@@ -175,7 +173,6 @@ test.each(DIALECTS)(
       { state: 1, hash: hashOf('b') },
     ]);
   },
-  240_000,
 );
 
 test('a version that replaces one that was being sent when the daemon was killed wins', async () => {
@@ -189,7 +186,7 @@ test('a version that replaces one that was being sent when the daemon was killed
   const daemon = startDaemon(scene.site.config);
   await until('the last version is there', () => isShown(scene, 'c') && isDone(scene), 90_000);
   expect(await daemon.stop()).toBe(0);
-}, 120_000);
+});
 
 test.each(DIALECTS)(
   'after the journal was lost, `recover` knows the newest version: nothing is filed or updated again (%s)',
@@ -213,5 +210,4 @@ test.each(DIALECTS)(
     await becomes(scene, 'c');
     expect(await again.stop()).toBe(0);
   },
-  120_000,
 );

@@ -36,7 +36,7 @@ test('--answers writes a configuration with which check has nothing to complain 
   // The same answers again add nothing twice.
   const again = await answer({ ...answers, name: 'nanodrop' });
   expect(again).toMatchObject({ status: 2, stderr: expect.stringContaining('name: there is already an instrument') });
-}, 60_000);
+});
 
 test('a wrong answer exits with 2, names the answer and its line, and changes nothing', async () => {
   const { url, key, folder, answers, answer } = await setUp();
@@ -60,7 +60,7 @@ test('a wrong answer exits with 2, names the answer and its line, and changes no
     expect(stderr).not.toContain(key);
     expect(readdirSync(folder).sort()).toEqual(['answers.yaml', 'key.txt', 'nanodrop']);
   }
-}, 120_000);
+});
 
 test('without a terminal and without --answers, setup says so', async () => {
   const folder = tempFolder();
@@ -68,7 +68,7 @@ test('without a terminal and without --answers, setup says so', async () => {
   expect(status).toBe(2);
   expect(stderr).toMatch(/there is no terminal[\s\S]*--answers FILE/);
   expect(readdirSync(folder)).toEqual([]);
-}, 60_000);
+});
 
 test('on a terminal, the key is not shown while it is typed, and Ctrl-C changes nothing', async () => {
   const { url, key, folder, site } = await setUp();
@@ -91,4 +91,4 @@ test('on a terminal, the key is not shown while it is typed, and Ctrl-C changes 
   expect(shown()).toContain('setup was stopped; nothing was changed');
   expect(shown()).not.toContain(key);
   expect(readdirSync(folder)).not.toContain('site');
-}, 60_000);
+});

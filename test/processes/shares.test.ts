@@ -72,7 +72,7 @@ test('a share that hangs is away: other folders continue, the daemon stops in ti
   await filed(10);
   expect(await third.stop()).toBe(0);
   expect(sandbox.experiments()).toHaveLength(10);
-}, 600_000);
+});
 
 test('a share with stale handles, without its program or its mount is away, and its files are filed once', async ({
   skip,
@@ -103,7 +103,7 @@ test('a share with stale handles, without its program or its mount is away, and 
   await filed(4);
   await second.stop();
   expect(sandbox.experiments()).toHaveLength(4);
-}, 600_000);
+});
 
 test('coarse times, a clock that differs and names that ignore case file each file once', async ({ skip }) => {
   const { source, share, site, sandbox, write, filed } = await makeScene();
@@ -122,7 +122,7 @@ test('coarse times, a clock that differs and names that ignore case file each fi
   await daemon.logged(({ file, outcome }) => String(file).endsWith('/A.csv') && outcome === 'known', 60_000);
   expect(await daemon.stop()).toBe(0);
   expect(sandbox.experiments()).toHaveLength(3);
-}, 300_000);
+});
 
 test('a disk that is unmounted and comes back, empty at first, is away meanwhile, also after a restart', async ({
   skip,
@@ -147,7 +147,7 @@ test('a disk that is unmounted and comes back, empty at first, is away meanwhile
   await filed(2);
   await second.stop();
   expect(sandbox.experiments()).toHaveLength(2);
-}, 300_000);
+});
 
 test('a call that hangs in the daemon itself does not keep it from exiting, and systemd counts that as clean', async () => {
   const pipe = join(tempFolder(), 'pipe');

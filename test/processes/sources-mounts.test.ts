@@ -66,7 +66,7 @@ describe('with file systems that come and go', () => {
     await until('the file is moved', () => existsSync(join(target, 'a.csv')) && listed(data).length === 0, 90_000);
     expect(readFileSync(join(target, 'a.csv'), 'utf8')).toBe(weighing(1));
     await daemon.stop();
-  }, 180_000);
+  });
 
   test('nothing is moved beneath a target that is not mounted', async ({ skip }) => {
     const { site, folder, data, target, share, alarm } = await setUp('filed');
@@ -89,7 +89,7 @@ describe('with file systems that come and go', () => {
     await again.stop();
     const { stdout } = await labfeed(['why', join(data, 'b.csv'), '--config', site.config], folder);
     expect(stdout).toContain(`its file was moved to ${join(target, 'b.csv')}`);
-  }, 240_000);
+  });
 
   test('while a target hangs, files keep their names, others are filed, and the daemon stops in time', async ({
     skip,
@@ -122,7 +122,7 @@ describe('with file systems that come and go', () => {
     );
     expect(readFileSync(join(nas, 'b.csv'), 'utf8')).toBe(weighing(2));
     await again.stop();
-  }, 300_000);
+  });
 
   test('between two mounts of one file system, a file is copied and checked', async ({ skip }) => {
     const { site, data, target, share } = await setUp('filed');
@@ -141,14 +141,13 @@ describe('with file systems that come and go', () => {
     await until('the file is moved', () => listed(target).join() === 'a.csv' && listed(data).length === 0, 90_000);
     expect(readFileSync(join(target, 'a.csv'), 'utf8')).toBe(weighing(1));
     await again.stop();
-  }, 180_000);
+  });
 
   test.for([
     ['full', 'size=8k', 'size=1m', /there is no space left/],
     ['read-only', 'ro', 'rw', /the file system is read-only.*ReadWritePaths/s],
   ] as const)(
     'a target that is %s is an alarm, and the file stays',
-    { timeout: 240_000 },
     async ([, options, corrected, reason], { skip }) => {
       const { site, data, target, alarm } = await setUp('filed');
       mount(target, ['-o', options, ...TMPFS], skip);

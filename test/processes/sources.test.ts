@@ -57,7 +57,7 @@ test('source: move puts a filed file elsewhere, once, and it is found by its old
   expect(sandbox.experiments()).toHaveLength(2);
   const audit = await labfeed(['audit', '--config', site.config], folder);
   expect(audit.status).toBe(0);
-}, 120_000);
+});
 
 test('source: delete removes a file once the notebook has all of it, and no other', async () => {
   const { site, folder } = await setUp('delete', 'v2', ', parse: { delimiter: ";", table: { header: Time } }');
@@ -75,7 +75,7 @@ test('source: delete removes a file once the notebook has all of it, and no othe
     return /1 filed file is neither moved nor deleted; for example b\.csv/.test(stdout);
   });
   await daemon.stop();
-}, 120_000);
+});
 
 test('source: delete waits until the raw file is attached, which makes it safe', async () => {
   const { site, sandbox } = await setUp('delete', 'elabftw', ', parse: { delimiter: ";", table: { header: Time } }');
@@ -84,7 +84,7 @@ test('source: delete waits until the raw file is attached, which makes it safe',
   await until('the file is deleted', () => watched(site).length === 0);
   expect(sandbox.control.experiments().flatMap(({ uploads }) => uploads)).toMatchObject([{ real_name: 'b.csv' }]);
   await daemon.stop();
-}, 120_000);
+});
 
 test('a move that fails leaves the file where it is, with an alarm, and is not repeated at once', async () => {
   const { site, folder } = await setUp('{ move: filed }');
@@ -106,7 +106,7 @@ test('a move that fails leaves the file where it is, with an alarm, and is not r
   const { stdout } = await labfeed(['show', '1', '--config', site.config], folder);
   expect(stdout).toContain(`a.csv was moved to ${join(folder, 'filed/a.csv')}`);
   expect(stdout).toMatch(/The file is neither moved nor deleted yet: cannot move.*File moved: /s);
-}, 120_000);
+});
 
 test('a changed configuration decides about files that wait', async () => {
   const { site, folder, sandbox } = await setUp('{ move: missing/filed }');
@@ -127,7 +127,7 @@ test('a changed configuration decides about files that wait', async () => {
   );
   await again.stop();
   expect(watched(site)).toEqual(['a.csv']);
-}, 120_000);
+});
 
 const PAIRS = `, run: { join: ["{stem}.csv", "{stem}.xml"] }, experiment: { plot: never }, parse: { delimiter: ",", table: {},
     also: { "{stem}.xml": { format: xml, facts: { Operator: //operator } } } }`;

@@ -64,7 +64,7 @@ test('the page is served while the notebook is down, and its feed continues acro
   expect((await call(url, '/api/jobs/1/body')).text).toContain('<td>1.125</td>');
   expect(await daemon.stop()).toBe(0);
   expect(daemon.lines.at(-1)?.msg).toBe('stopped');
-}, 60_000);
+});
 
 test('the page is served before the first scan, and shows the instruments as starting', async () => {
   const folder = tempFolder();
@@ -127,7 +127,7 @@ test('a decision on the page is carried out, or refused with a reason', async ()
   const none = await decide({ kind: 'adopt', run: 99, experiment: 1 });
   expect(none.json).toEqual({ done: false, text: 'there is no run 99' });
   await daemon.stop();
-}, 60_000);
+});
 
 test('a preview leaves no file, no run and no line in the log', async () => {
   const folder = tempFolder();
@@ -151,7 +151,7 @@ test('a preview leaves no file, no run and no line in the log', async () => {
   expect((await call(url, '/api/jobs')).json).toEqual({ jobs: [] });
   await daemon.stop();
   expect(readFileSync(site.journal, 'latin1')).not.toContain('secret-sample');
-}, 60_000);
+});
 
 test('a reload moves the page and rejects a public address without a token; a port in use does not stop the intake', async () => {
   const folder = tempFolder();
@@ -187,7 +187,7 @@ test('a reload moves the page and rejects a public address without a token; a po
   expect(await other.stop()).toBe(0);
   expect(await daemon.stop()).toBe(0);
   expect(daemon.output()).not.toContain('0123456789abcdef0123');
-}, 90_000);
+});
 
 test('a public address without a readable token keeps the daemon from starting', async () => {
   const alone = makeSite(tempFolder(), { ...NOWHERE, status: '0.0.0.0:0' });
@@ -204,7 +204,7 @@ test('a public address without a readable token keeps the daemon from starting',
     checked: 1,
     stdout: expect.stringContaining('cannot read the token'),
   });
-}, 60_000);
+});
 
 test('a thousand requests for the state do not leak memory', async () => {
   const site = makeSite(tempFolder(), { ...NOWHERE, status: '127.0.0.1:0' });
@@ -223,4 +223,4 @@ test('a thousand requests for the state do not leak memory', async () => {
   await look(1000);
   expect((await megabytes()) - before).toBeLessThan(20);
   await daemon.stop();
-}, 60_000);
+});

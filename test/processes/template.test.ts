@@ -36,4 +36,4 @@ test('where the team requires templates, check and the quarantined run say what 
   expect(sandbox.experiments()).toMatchObject([
     { title: 'w0 (balance)', body: expect.stringContaining('labfeed balance w0.csv') },
   ]);
-}, 90_000);
+});

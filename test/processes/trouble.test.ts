@@ -70,7 +70,7 @@ test('five runs whose PATCH always fails are parked within 3 minutes, and others
       as: 'quarantined',
       reason: expect.stringContaining('accepts the same request for other runs'),
     });
-}, 240_000);
+});
 
 test('after a spell in which every write gets 500 as JSON, everything is filed without a person', async () => {
   const scene = await setUp();

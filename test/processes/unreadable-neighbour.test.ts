@@ -38,7 +38,7 @@ test('after a restart, an entry that cannot be read is skipped with one warning,
   expect(await daemon.stop()).toBe(0);
   neighbour.remove();
   expectEachOnce(scene, 6);
-}, 60_000);
+});
 
 test('only the run that may own an unreadable entry waits, with the reason in status, and it is filed once the entry can be read', async () => {
   const scene = await setUp();
@@ -70,4 +70,4 @@ test('only the run that may own an unreadable entry waits, with the reason in st
   await until('the run is filed', () => daemon.lines.filter(({ msg }) => msg === 'run filed').length === 5, 100_000);
   expect(await daemon.stop()).toBe(0);
   expectEachOnce(scene, 6);
-}, 180_000);
+});

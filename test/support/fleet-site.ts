@@ -45,7 +45,7 @@ const titles = ({ notebook }: FleetSite): string[] =>
 export const countExperiments = (fleet: FleetSite): number => titles(fleet).length;
 
 /** Resolves when this many experiments are complete, and fails if there are more a little later. */
-export async function expectFiled(fleet: FleetSite, count: number, withinMs = 60_000): Promise<void> {
+export async function expectFiled(fleet: FleetSite, count: number, withinMs = 120_000): Promise<void> {
   const complete = () =>
     fleet.notebook.control
       .experiments()
@@ -62,7 +62,7 @@ const BALANCE = '  balance: { watch: data/balance, ready: { quiet: 150ms }, expe
 /** A database, a notebook, and members that run as processes. `network`: where the servers can be reached from namespaces. */
 export async function makeFleet(
   dialect: Dialect = 'v2',
-  timeout = '1s',
+  timeout = dialect === 'elabftw' ? '20s' : '3s',
   network?: Network['addresses'],
 ): Promise<FleetSite> {
   const folder = tempFolder();

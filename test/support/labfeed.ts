@@ -12,7 +12,7 @@ export interface Ended {
 
 /** Runs a command in a child process until it exits. */
 export const labfeed = (args: readonly string[], cwd = tempFolder(), env: NodeJS.ProcessEnv = {}): Promise<Ended> =>
-  runNode([CLI, ...args], { cwd, timeout: 30_000, env: { ...process.env, ...env } });
+  runNode([CLI, ...args], { cwd, timeout: 120_000, env: { ...process.env, ...env } });
 
 /** The same for any script. */
 export const runNode = (args: readonly string[], options: ExecFileOptions = {}): Promise<Ended> =>

@@ -97,7 +97,7 @@ async function serve(folder: string, data: string, hosts: string): Promise<Serve
           await query('SELECT 1');
           return;
         } catch (error) {
-          if (attempt > 200) throw error;
+          if (attempt > 600) throw error;
           await new Promise((resolve) => setTimeout(resolve, 100));
         }
       }

@@ -35,6 +35,11 @@ import { type SimulatedUser, simulatedUser, type UserName } from './simulated-us
 
 export const DIALECTS: readonly Dialect[] = ['v2', 'elabftw'];
 
+const dialects = new Map<string, Dialect>();
+
+/** Of the test sandbox at this address. */
+export const dialectAt = (url: string): Dialect | undefined => dialects.get(url);
+
 /** An experiment with everything that belongs to it. */
 interface HeldExperiment extends Omit<Experiment, 'state' | 'private'> {
   readonly state: keyof typeof STATE;
@@ -102,6 +107,7 @@ export function createTestSandbox(options: SandboxOptions): TestSandbox {
       sandbox = createSandbox({ ...options, port, intercept });
       const started = await sandbox.start();
       port = Number(new URL(started.url).port);
+      dialects.set(started.url, dialect);
       return started;
     },
     stop: async () => sandbox?.stop(),
