@@ -88,7 +88,7 @@ async function handOver(runs: number, { url, id, postgres }: Awaited<ReturnType<
     listed: () => [],
   });
   onTestFinished(() => sending.stop());
-  await vi.waitFor(() => expect(sending.kept()).toBe(0), 20_000);
+  await vi.waitFor(() => expect(sending.kept()).toBe(0), 40_000);
   await sending.stop();
   return { removals, journal };
 }
@@ -123,7 +123,7 @@ describe.skipIf(noPostgres)('contents in the database', () => {
     const { postgres, size, isComplete } = await newDatabase();
     const { spool } = createSpool(async function* () {
       yield METHOD.subarray(0, 1_500_000);
-      await vi.waitFor(async () => expect(await size()).toBeGreaterThan(0), 10_000);
+      await vi.waitFor(async () => expect(await size()).toBeGreaterThan(0), 30_000);
       await postgres.run('DELETE FROM labfeed.contents');
       yield METHOD.subarray(1_500_000);
     });

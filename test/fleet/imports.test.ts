@@ -292,4 +292,4 @@ test('without its daemon, a member decides nothing about runs, which have other 
   const after = await openJournal(path, systemClock);
   expect(new Connection(after.store.db.database).value`SELECT parked FROM runs`).toBe('quarantined');
   await after.close();
-}, 30_000);
+});

@@ -66,7 +66,7 @@ async function startLeader(postgres: Postgres, id: string, clock = systemClock) 
     },
   });
   onTestFinished(() => leader.stop(false));
-  const begins = () => vi.waitFor(() => expect(isSending).toBe(true), 10_000);
+  const begins = () => vi.waitFor(() => expect(isSending).toBe(true), 20_000);
   return { leader, notebook, begins, isSending: () => isSending };
 }
 
@@ -91,10 +91,9 @@ test.skipIf(noPostgres)(
     await forward({ journal, postgres, member: () => member, spool: SPOOL });
     leader.wake();
     const uploaded = () => [...notebook.experiments.values()].flatMap(({ uploads }) => [...(uploads?.values() ?? [])]);
-    await vi.waitFor(() => expect(uploaded()).toMatchObject([{ real_name: 'run.csv' }]), 8000);
+    await vi.waitFor(() => expect(uploaded()).toMatchObject([{ real_name: 'run.csv' }]), 20_000);
     expect(losing.hasLost).toBe(true);
   },
-  30_000,
 );
 
 /** A clock on which long waits end when the test says so. */
@@ -122,10 +121,9 @@ test.skipIf(noPostgres)(
     await postgres.run("UPDATE labfeed.fleet SET until = '-infinity'");
     const { clock, waits, endThem } = clockWithLongWaits();
     const { begins, isSending } = await startLeader(postgres, id, clock);
-    await vi.waitFor(() => expect(waits).toEqual([130_000]), 10_000);
+    await vi.waitFor(() => expect(waits).toEqual([130_000]), 20_000);
     expect(isSending()).toBe(false);
     endThem();
     await begins();
   },
-  30_000,
 );

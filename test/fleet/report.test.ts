@@ -8,6 +8,9 @@ import { someInstrument, someLive } from '../support/status-server.js';
 
 const newFleet = useFleets();
 
+/** How much times may differ: a busy machine takes a while between two readings of a clock. */
+const CLOSE_MS = 20_000;
+
 type Fleet = Awaited<ReturnType<typeof newFleet>>;
 
 /** A member that reports this, by a clock that is ahead by so much. */
@@ -23,7 +26,7 @@ describe.skipIf(noPostgres)('the report of a machine', () => {
     const fleet = await newFleet();
     const alarms = [{ kind: 'silence', instrument: 'balance', since: 1, text: 'balance: no file' }] as const;
     const waiting = { files: 2, first: [{ path: '/srv/balance/a.csv', since: 1, reason: 'not yet' }], unreadable: 0 };
-    const balance = someInstrument('balance', { lastFileAt: Date.now() - 5000, silenceMs: 60_000, waiting });
+    const balance = someInstrument('balance', { lastFileAt: Date.now() - 600_000, silenceMs: 60_000, waiting });
     const instruments = [balance, someInstrument('hplc', { line: 'stopped' })];
     const pc = await reporting(fleet, 'pc1', () => ({ instruments, alarms: [...alarms] }));
     await pc.outbox.add(newRun('a'), reading('a'));
@@ -40,7 +43,7 @@ describe.skipIf(noPostgres)('the report of a machine', () => {
         { instrument: 'hplc', state: 'stopped', lastFileAt: null, silenceMs: null },
       ],
     });
-    expect(Math.abs((one?.folders[0]?.lastFileAt ?? 0) - (balance.lastFileAt ?? 0))).toBeLessThan(1000);
+    expect(Math.abs((one?.folders[0]?.lastFileAt ?? 0) - (balance.lastFileAt ?? 0))).toBeLessThan(CLOSE_MS);
     // Its size does not depend on the files.
     const stored = await fleet.postgres.row<{ live: unknown }>('SELECT live FROM labfeed.members WHERE id = $1', [
       pc.number,
@@ -94,9 +97,9 @@ describe.skipIf(noPostgres)('the report of a machine', () => {
     await pc.beat();
     const behind = { ...systemClock, now: () => systemClock.now() - 7_200_000 };
     const [one] = await listMembers(fleet.postgres, behind);
-    expect(Math.abs((one?.skewMs ?? 0) - aheadMs)).toBeLessThan(2000);
-    expect(Math.abs(behind.now() - (one?.seenAt ?? 0))).toBeLessThan(2000);
-    expect(Math.abs(behind.now() - 60_000 - (one?.folders[0]?.lastFileAt ?? 0))).toBeLessThan(2000);
+    expect(Math.abs((one?.skewMs ?? 0) - aheadMs)).toBeLessThan(CLOSE_MS);
+    expect(Math.abs(behind.now() - (one?.seenAt ?? 0))).toBeLessThan(CLOSE_MS);
+    expect(Math.abs(behind.now() - 60_000 - (one?.folders[0]?.lastFileAt ?? 0))).toBeLessThan(CLOSE_MS);
   });
 
   test('shows who leads, until the lease is over', async () => {
