@@ -75,7 +75,7 @@ async function crashAtEach(scene: Scene, filed: number, decide: (step: Step) => 
     // After the last steps, nothing is left to do.
     await daemon.logged('ready');
     const isFiled = () => sandbox.experiments().filter(({ comments }) => comments.length > 0).length > n;
-    await until('the run is filed', isFiled, 30_000).catch((error: Error) => fail(step, error.message));
+    await until('the run is filed', isFiled, 90_000).catch((error: Error) => fail(step, error.message));
     expectEachOnce(scene, n + 1);
   }
   expect(await daemon.stop()).toBe(0);

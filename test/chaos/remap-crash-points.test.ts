@@ -42,7 +42,7 @@ test.each(['v2', 'elabftw'] as const)(
   'killed at any step of a remap, the daemon continues there after a restart (%s)',
   async (dialect) => {
     const scene = await setUp(dialect);
-    await fileBefore(scene, GROWING.length);
+    await fileBefore(scene, GROWING.length, dialect);
     readAs(scene, AFTER);
     for (const [index, point] of GROWING.entries()) await remapThroughCrash(scene, index + 1, point);
     const all = Array.from(GROWING, (_, index) => `w${index}`);

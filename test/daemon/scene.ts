@@ -12,10 +12,12 @@ export interface Scene {
   readonly sandbox: RunningSandbox;
 }
 
-export async function setUp(dialect: Dialect = 'v2'): Promise<Scene> {
+/** `timeout`: of a request. */
+export async function setUp(dialect: Dialect = 'v2', timeout?: string): Promise<Scene> {
   const folder = tempFolder();
   const sandbox = await runSandbox(join(folder, 'notebook.db'), 0, dialect);
-  return { sandbox, site: makeSite(folder, { url: sandbox.url, key: sandbox.key }) };
+  const { url, key } = sandbox;
+  return { sandbox, site: makeSite(folder, { url, key, ...(timeout !== undefined && { timeout }) }) };
 }
 
 const titlesOf = (runs: number): string[] => Array.from({ length: runs }, (_, n) => `w${n} (balance)`).sort();

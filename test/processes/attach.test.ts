@@ -4,7 +4,14 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { allFiled, type Scene, setUp, withOneFiled } from '../daemon/scene.js';
-import { makeSite, peakBytes, startCrashing, startDaemon, weighing } from '../support/daemon-process.js';
+import {
+  type DaemonProcess,
+  makeSite,
+  peakBytes,
+  startCrashing,
+  startDaemon,
+  weighing,
+} from '../support/daemon-process.js';
 import { labfeed } from '../support/labfeed.js';
 import { sha256 } from '../support/runs.js';
 import { runSandbox } from '../support/sandbox.js';
@@ -20,7 +27,7 @@ const spoolOf = ({ site }: Scene): string[] => {
 test('the raw file is attached, even if the source vanishes before the notebook can be reached', async () => {
   const scene = await setUp('elabftw');
   const daemon = await withOneFiled(scene);
-  await until('the first file is attached', () => uploadsOf(scene).length === 1);
+  await firstAttached(scene, daemon);
   await scene.sandbox.stop();
   scene.site.drop('w1.csv', weighing(1));
   await daemon.logged(({ msg, run }) => msg === 'run queued' && run === 2);
@@ -42,7 +49,7 @@ for (const kind of ['uploadIntended', 'uploaded'] as const) {
     test(`a daemon killed ${when} it records \`${kind}\` attaches the file once`, async () => {
       const scene = await setUp('elabftw');
       const first = await withOneFiled(scene);
-      await until('the first file is attached', () => uploadsOf(scene).length === 1);
+      await firstAttached(scene, first);
       await first.stop();
       scene.site.drop('w1.csv', weighing(1));
       await startCrashing(scene.site.config, 2, { when, kind }).ended;
@@ -50,11 +57,11 @@ for (const kind of ['uploadIntended', 'uploaded'] as const) {
       const daemon = startDaemon(scene.site.config);
       if (kind === 'uploadIntended' && when === 'after') {
         // Whether it was sent is not known, and nothing is proved before the grace period of two minutes.
-        await daemon.logged('upload postponed', 30_000);
+        await daemon.logged('upload postponed');
         expect(uploadsOf(scene)).toHaveLength(1);
         expect(spoolOf(scene)).toEqual([sha256(weighing(1))]);
       } else {
-        await until('the second file is attached', () => uploadsOf(scene).length === 2, 30_000);
+        await until('the second file is attached', () => uploadsOf(scene).length === 2, 60_000);
         await until('the spool is empty', () => spoolOf(scene).length === 0);
         await daemon.stop();
         expect(uploadsOf(scene)).toHaveLength(2);
@@ -67,11 +74,11 @@ test('a lost answer is reconciled, and a refused type leaves the run done with a
   const scene = await setUp('elabftw');
   const { control } = scene.sandbox;
   const daemon = await withOneFiled(scene);
-  await until('the first file is attached', () => uploadsOf(scene).length === 1);
+  await firstAttached(scene, daemon);
   const lost = control.plan('cutAfter', { when: ({ method, path }) => method === 'POST' && path.endsWith('/uploads') });
   scene.site.drop('w1.csv', weighing(1));
   await allFiled(daemon, 2);
-  await daemon.logged(({ msg, run }) => msg === 'file attached' && run === 2, 30_000);
+  await daemon.logged(({ msg, run }) => msg === 'file attached' && run === 2);
   expect(lost.met).toBe(1);
   expect(uploadsOf(scene)).toHaveLength(2);
   scene.site.drop('w2.php', weighing(2));
@@ -101,7 +108,7 @@ test('audit calls a file safe because it is attached, and repairs an attachment 
   const instruments = '  balance: { watch: data/balance, ready: { quiet: 150ms }, parse: { format: none } }';
   const scene = { sandbox, site: makeSite(site.folder, { url: sandbox.url, key: sandbox.key, instruments }) };
   const daemon = await withOneFiled(scene);
-  await until('the file is attached', () => uploadsOf(scene).length === 1);
+  await firstAttached(scene, daemon);
   const path = join(site.folder, 'data', 'balance', 'w0.csv');
   const audit = async (...options: string[]) =>
     (await labfeed(['audit', ...options, '--config', scene.site.config])).stdout;
@@ -116,6 +123,12 @@ test('audit calls a file safe because it is attached, and repairs an attachment 
   await until('the audit sees it', async () => (await audit('--safe')) === `${path}\n`);
   await daemon.stop();
 });
+
+/** Once the journal knows it, too, and nothing is kept. */
+async function firstAttached(scene: Scene, daemon: DaemonProcess): Promise<void> {
+  await daemon.logged(({ msg, run }) => msg === 'file attached' && run === 1);
+  await until('the spool is empty', () => spoolOf(scene).length === 0);
+}
 
 /** Counts the bytes of uploads instead of keeping them, slowly; everything else goes to the sandbox. */
 async function countingServer(target: string) {
@@ -159,7 +172,7 @@ test('2 GB are attached from the source without filling memory or the spool, and
   renameSync(join(site.folder, 'large.bin'), join(site.folder, 'data', 'balance', 'large.bin'));
   await daemon.logged(({ msg, run }) => msg === 'run filed' && run === 1, 60_000);
   large.drop('small.bin', 'small');
-  await daemon.logged(({ msg, file }) => msg === 'file attached' && file === 'small.bin', 30_000);
+  await daemon.logged(({ msg, file }) => msg === 'file attached' && file === 'small.bin', 100_000);
   await daemon.logged(({ msg, file }) => msg === 'file attached' && file === 'large.bin', 300_000);
   expect(received.bytes).toBeGreaterThan(size);
   expect(peakBytes(daemon)).toBeLessThan(400 * 2 ** 20);
@@ -182,20 +195,20 @@ test('a file waits while its notebook is not configured, which status and why sa
   makeSite(site.folder, { url: other.url, key: other.key });
   const second = startDaemon(site.config);
   site.drop('w1.csv', weighing(1));
-  await second.logged('file attached', 30_000);
+  await second.logged('file attached');
   const say = async (...args: string[]) => (await labfeed([...args, '--config', site.config])).stdout;
   const reason = `the run was filed at ${sandbox.url}, which is not the configured notebook`;
-  expect(await say('status')).toContain(
-    `balance: 1 raw file waits to be attached: ${reason} → set \`notebook.url\` back`,
-  );
+  const waits = `balance: 1 raw file waits to be attached: ${reason} → set \`notebook.url\` back`;
+  await until('status says that a file waits', async () => (await say('status')).includes(waits));
   expect(await say('why', join(site.folder, 'data', 'balance', 'w0.csv'))).toContain(reason);
+  await until('only the file that waits is kept', () => spoolOf(scene).length === 1);
   await second.stop();
   expect(spoolOf(scene)).toEqual([sha256(weighing(0))]);
   refusal.lift();
   rmSync(join(site.folder, 'data', 'balance', 'w0.csv'));
   makeSite(site.folder, { url: sandbox.url, key: sandbox.key });
   const third = startDaemon(site.config);
-  await until('the file is attached', () => uploadsOf(scene).length === 1, 30_000);
+  await until('the file is attached', () => uploadsOf(scene).length === 1, 60_000);
   await until('the spool is empty', () => spoolOf(scene).length === 0);
   await third.stop();
 });
@@ -211,16 +224,17 @@ test('many readings are one summary, and all of them are comments if the file is
       .at(-1)
       ?.comments.map(({ comment }) => comment) ?? [];
   scene.site.drop('w1.csv', `Sample,Weight (mg)\n${rows.join('\n')}\n`);
-  await daemon.logged(({ msg, run }) => msg === 'file attached' && run === 2, 30_000);
+  await daemon.logged(({ msg, run }) => msg === 'file attached' && run === 2);
   expect(comments()).toEqual([expect.stringContaining('300 rows, 2 columns; all rows are in the attached file')]);
   control.plan({ answer: 413, html: 'too large' }, { when: ({ path }) => path.endsWith('/uploads') });
   scene.site.drop('w2.csv', `Sample,Weight (mg)\n${rows.join('\n')}\nlast,1.5\n`);
-  await until('all readings are there', () => comments().join('\n').includes('last: 1.5 mg'), 30_000);
+  await until('all readings are there', () => comments().join('\n').includes('last: 1.5 mg'));
   expect(
     comments()
       .join('\n')
       .match(/^S\d+: /gm),
   ).toHaveLength(300);
-  expect(control.experiments().at(-1)?.body).toContain('The raw file w2.csv is not attached');
+  const body = () => control.experiments().at(-1)?.body ?? '';
+  await until('the body says so', () => body().includes('The raw file w2.csv is not attached'));
   await daemon.stop();
 });

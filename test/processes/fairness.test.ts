@@ -19,12 +19,16 @@ test('a backlog of thousands of files delays a live file of another instrument o
   writeFileSync(site.config, readFileSync(site.config, 'utf8').replace('2000/s', '60/s'));
   for (let n = 0; n < 3000; n++) site.drop(`w${n}.csv`, weighing(n));
   const daemon = startDaemon(site.config);
-  await until('the backlog on its way', () => daemon.lines.filter(({ msg }) => msg === 'run filed').length > 20);
+  await until(
+    'the backlog on its way',
+    () => daemon.lines.filter(({ msg }) => msg === 'run filed').length > 20,
+    120_000,
+  );
   const droppedAt = Date.now();
   site.drop('live.csv', weighing(9999), 'scale');
   await daemon.logged((line) => line.msg === 'run filed' && line['instrument'] === 'scale');
   // A busy machine takes longer. What matters is that the file did not wait for the 3,000.
-  expect(Date.now() - droppedAt).toBeLessThan(15_000);
+  expect(Date.now() - droppedAt).toBeLessThan(30_000);
   expect(daemon.lines.filter(({ msg }) => msg === 'run filed').length).toBeLessThan(1500);
   expect(await daemon.stop()).toBe(0);
 });

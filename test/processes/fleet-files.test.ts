@@ -38,9 +38,9 @@ describe.skipIf(noPostgres)('the files of a watcher', () => {
     await until(
       'the contents are in the database',
       async () => (await postgres.rows('SELECT 1 FROM labfeed.complete')).length === 2,
-      30_000,
+      90_000,
     );
-    await until('the spool is empty', () => readdirSync(`${watcher.journal}.spool`).length === 0, 30_000);
+    await until('the spool is empty', () => readdirSync(`${watcher.journal}.spool`).length === 0, 60_000);
     const delivering = deliverer.start();
     const uploads = () => fleet.notebook.control.experiments().flatMap((one) => one.uploads);
     await until('both are attached', () => uploads().length === 2, 90_000);
@@ -134,12 +134,18 @@ describe.skipIf(noPostgres)('the files of a watcher', () => {
     other.drop('good.csv', weighing(2));
     const run = async (...args: string[]) => labfeed([...args, '--config', other.config], other.folder);
     const jobs = async () =>
-      JSON.parse((await run('jobs', '--json')).stdout || '[]') as { id: number; state: string; path: string }[];
-    await until(
-      'both are known',
-      async () => (await jobs()).filter(({ state }) => state !== 'queued').length === 2,
-      60_000,
-    );
+      JSON.parse((await run('jobs', '--json')).stdout || '[]') as {
+        id: number;
+        state: string;
+        path: string;
+        updatedAt: number;
+      }[];
+    const known = async () =>
+      (await jobs())
+        .map(({ state }) => state)
+        .sort()
+        .join();
+    await until('both are known', async () => (await known()) === 'done,quarantined', 120_000);
     const bad = (await jobs()).find(({ state }) => state === 'quarantined');
     expect(bad?.path).toBe(`pc1:${join(watcher.folder, 'data/balance/bad.csv')}`);
     expect((await jobs()).find(({ state }) => state === 'done')?.path).toBe(
@@ -147,10 +153,13 @@ describe.skipIf(noPostgres)('the files of a watcher', () => {
     );
     expect((await run('why', join(other.folder, 'data/balance/good.csv'))).stdout).toContain('filed');
     const quarantined = () => daemons[1]?.lines.filter(({ msg }) => msg === 'run quarantined').length;
-    expect(quarantined()).toBe(1);
+    await until('its machine has logged it', () => quarantined() === 1);
     // Its own machine reads the file again.
     expect(await run('retry', String(bad?.id))).toMatchObject({ status: 0 });
     await until('the file is read again', () => quarantined() === 2, 60_000);
+    const isLater = ({ state, updatedAt }: { state: string; updatedAt: number }) =>
+      state === 'quarantined' && updatedAt > (bad?.updatedAt ?? 0);
+    await until('the fleet knows that', async () => (await jobs()).some(isLater), 60_000);
     expect(await run('ignore', String(bad?.id))).toMatchObject({ status: 0 });
     const status = async () => (await labfeed(['status', '--config', deliverer.config], deliverer.folder)).stdout;
     await until(
@@ -159,7 +168,7 @@ describe.skipIf(noPostgres)('the files of a watcher', () => {
         /pc1: watch, [^\n]*\n +balance: [^\n]*pc1\/data\/balance[\s\S]*server: delivers, /.test(await status()),
       60_000,
     );
-    expect(await status()).toMatch(/^balance +.*on pc1, pc2$/m);
+    await until('and which have the instrument', async () => /^balance +.*on pc1, pc2$/m.test(await status()), 60_000);
     await until('it is ignored', async () => (await jobs()).some(({ state }) => state === 'ignored'), 60_000);
     await Promise.all(daemons.map((daemon) => daemon.stop()));
   });

@@ -122,7 +122,7 @@ describe.skipIf(noPostgres)('moving to a fleet and back', () => {
       const path = join(pc.folder, 'data', 'balance', name);
       writeFileSync(path, content);
       // An upload whose outcome is unknown would be waited for.
-      await daemon.logged('upload postponed');
+      await daemon.logged(({ msg, file }) => msg === 'upload postponed' && file === name);
       await daemon.kill();
       rmSync(path);
       control.decide = () => 'pass';

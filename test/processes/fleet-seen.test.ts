@@ -62,7 +62,7 @@ describe.skipIf(noPostgres)('any machine of a fleet answers for all', () => {
       await until(
         `pc1 knows ${asked}`,
         async () => (await ask(one.config, 'why', asked)).includes('quarantined'),
-        30_000,
+        90_000,
       );
       expect(await ask(one.config, 'why', asked)).toContain(`${path} on pc2; hplc watches`);
     }
@@ -109,7 +109,9 @@ describe.skipIf(noPostgres)('any machine of a fleet answers for all', () => {
     const daemons = [server.start(), one.start(), two.start()];
     await expectFiled(fleet, 2);
     const ask = async (...args: string[]) => labfeed([...args, '--config', one.config]);
-    await until('pc1 knows both', async () => JSON.parse((await ask('jobs', '--json')).stdout).length === 2, 30_000);
+    const states = async () =>
+      (JSON.parse((await ask('jobs', '--json')).stdout) as { state: string }[]).map(({ state }) => state).join();
+    await until('pc1 knows both', async () => (await states()) === 'done,done', 90_000);
     for (const daemon of daemons) await daemon.stop();
     // As if ten thousand others had been filed since: the run of the other PC is no longer kept here.
     const copy = new DatabaseSync(join(one.folder, 'state', 'fleet.db'));

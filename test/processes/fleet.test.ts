@@ -8,7 +8,7 @@ import { until } from '../support/until.js';
 
 describe.skipIf(noPostgres)('a fleet', () => {
   test('two watchers and a deliverer file each of 13 runs once, even those that both saw', async () => {
-    const fleet = await makeFleet();
+    const fleet = await makeFleet('v2', '20s');
     const [one, two, deliverer] = [
       fleet.member('pc1', { role: 'watch' }),
       fleet.member('pc2', { role: 'watch' }),
@@ -34,7 +34,7 @@ describe.skipIf(noPostgres)('a fleet', () => {
     const daemons = [deliverer.start(), one.start()];
     await daemons[0]?.logged('delivering for the fleet');
     for (let n = 0; n < 30; n++) one.drop(`a${n}.csv`, weighing(n));
-    await until('some are filed', () => countExperiments(fleet) >= 3, 30_000);
+    await until('some are filed', () => countExperiments(fleet) >= 3, 60_000);
     await fleet.cluster.kill();
     // Watched and kept here meanwhile.
     for (let n = 30; n < 40; n++) one.drop(`a${n}.csv`, weighing(n));
@@ -52,7 +52,7 @@ describe.skipIf(noPostgres)('a fleet', () => {
     const standby = second.start();
     await standby.logged('ready');
     for (let n = 0; n < 25; n++) second.drop(`a${n}.csv`, weighing(n));
-    await until('some are filed', () => countExperiments(fleet) >= 5, 30_000);
+    await until('some are filed', () => countExperiments(fleet) >= 5, 60_000);
     const killedAt = Date.now();
     await leader.kill();
     await standby.logged('delivering for the fleet', 40_000);
@@ -76,12 +76,12 @@ describe.skipIf(noPostgres)('a fleet', () => {
     const standby = second.start();
     await standby.logged('ready');
     for (let n = 0; n < 20; n++) second.drop(`a${n}.csv`, weighing(n));
-    await until('some are filed', () => countExperiments(fleet) >= 3, 30_000);
+    await until('some are filed', () => countExperiments(fleet) >= 3, 60_000);
     leader.child.kill('SIGSTOP');
     const sent = () => fleet.notebook.control.writes().filter(({ path }) => path.includes('/experiments'));
     const old = sent()[0]?.keyId;
     expect(old).toBeDefined();
-    await standby.logged('delivering for the fleet', 40_000);
+    await standby.logged('delivering for the fleet', 90_000);
     // The old leader is still paused, so this was its successor.
     expect(fleet.notebook.control.writes()).toContainEqual(
       expect.objectContaining({ method: 'DELETE', path: expect.stringMatching(`/apikeys/${old}$`), status: 204 }),
@@ -89,7 +89,7 @@ describe.skipIf(noPostgres)('a fleet', () => {
     await expectFiled(fleet, 20, 90_000);
     expect(sent().at(-1)?.keyId).not.toBe(old);
     leader.child.kill('SIGCONT');
-    await leader.logged('not delivering for the fleet any more');
+    await leader.logged('not delivering for the fleet any more', 90_000);
     second.drop('late.csv', weighing(100));
     await expectFiled(fleet, 21);
     await Promise.all([standby.stop(), leader.stop()]);
@@ -119,7 +119,7 @@ describe.skipIf(noPostgres)('a fleet', () => {
     expect(readFileSync(notices, 'utf8')).toBe('raised operation\n');
     // A change of the leader changes nothing.
     await first.stop();
-    await second.logged('delivering for the fleet', 40_000);
+    await second.logged('delivering for the fleet', 90_000);
     await new Promise((resolve) => setTimeout(resolve, 3000));
     expect(readFileSync(notices, 'utf8')).toBe('raised operation\n');
     await second.stop();

@@ -2,6 +2,7 @@ import { copyFileSync, readFileSync, renameSync, rmSync, writeFileSync } from 'n
 import { join } from 'node:path';
 import { DatabaseSync } from '@photostructure/sqlite';
 import { expect, test } from 'vitest';
+import { readLive } from '../../src/live.js';
 import { allFiled } from '../daemon/scene.js';
 import { type DaemonProcess, startDaemon, weighing } from '../support/daemon-process.js';
 import { labfeed } from '../support/labfeed.js';
@@ -84,9 +85,11 @@ test.each(HALTS)(
     const daemon = startDaemon(site.config);
     const url = await pageOf(daemon);
     await daemon.logged('delivery is halted until `labfeed recover` has run', 60_000);
-    await until('notified', () => webhook.received().includes('raised held -'), 30_000);
+    await until('notified', () => webhook.received().includes('raised held -'), 60_000);
     expect(webhook.messages.find(({ kind }) => kind === 'held')?.text).toMatch(says);
 
+    // Written after the alarm was raised.
+    await until('the status file says it', () => readLive(site.journal)?.notebook.gate.kind === 'halted');
     const { stdout: text } = await labfeed(['status', '--config', site.config]);
     expect(text).toMatch(/^notebook .*: halted, nothing is sent/m);
     expect(text).toMatch(/→ labfeed recover$/m);
@@ -98,6 +101,8 @@ test.each(HALTS)(
       attention: [expect.objectContaining({ text: expect.stringMatching(says), command: 'labfeed recover' })],
     });
 
+    const queuedSoFar = () => daemon.lines.filter(({ msg }) => msg === 'run queued').length;
+    await until('all files are taken', () => queuedSoFar() >= 4);
     const { stdout: shown } = await labfeed(['jobs', '--state', 'queued', '--json', '--config', site.config]);
     const [queued] = JSON.parse(shown) as { id: number }[];
     const { stdout: run } = await labfeed(['show', String(queued?.id), '--config', site.config]);

@@ -11,7 +11,7 @@ import { until } from '../support/until.js';
 test('links and copied keys in a watched folder publish nothing, and `why` and `status` explain it', async () => {
   const folder = tempFolder();
   const sandbox = await runSandbox(join(folder, 'notebook.db'));
-  const site = makeSite(folder, { url: sandbox.url, key: sandbox.key });
+  const site = makeSite(folder, { url: sandbox.url, key: sandbox.key, timeout: '20s' });
   const data = join(folder, 'data', 'balance');
   mkdirSync(join(folder, 'private'));
   writeFileSync(join(folder, 'private', 'salaries.csv'), weighing(7777));

@@ -15,6 +15,7 @@ async function setUp(instruments?: string) {
   const site = makeSite(folder, {
     url: sandbox.url,
     key: sandbox.key,
+    timeout: '20s',
     ...(instruments === undefined ? {} : { instruments }),
   });
   /** Resolves with the daemon's status file once the condition holds. */

@@ -1,4 +1,4 @@
-import { utimesSync } from 'node:fs';
+import { renameSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'vitest';
 import { inBrowser, openLab, SLOW, useBrowser } from '../support/browser.js';
@@ -32,12 +32,16 @@ inBrowser('a file dropped into a folder appears without a reload, and ends as do
 inBrowser('a quarantined run says why, and reading it again files it once the file is fixed', SLOW, async () => {
   const { site, sandbox, url } = await openLab(DATED);
   const { page, troubles } = await visit(url);
-  const setDay = (day: string) => {
+  const file = join(site.folder, 'data', 'balance', 'early.csv');
+  const setDay = (day: string, path = file) => {
     const at = new Date(`${day}T12:00:00`);
-    utimesSync(join(site.folder, 'data', 'balance', 'early.csv'), at, at);
+    utimesSync(path, at, at);
   };
-  site.drop('early.csv', dated);
-  setDay('2026-03-01');
+  // With its date when it appears.
+  const written = join(site.folder, 'data', 'elsewhere', 'early.csv');
+  site.drop('early.csv', dated, 'elsewhere');
+  setDay('2026-03-01', written);
+  renameSync(written, file);
   await page.getByRole('heading', { level: 1, name: '1 run needs a decision' }).waitFor();
   const item = page.locator('#attention-list > li');
   await item.getByRole('link', { name: 'early.csv' }).waitFor();

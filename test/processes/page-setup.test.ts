@@ -44,6 +44,7 @@ inBrowser(
     await page.getByRole('option', { name: /^drift/ }).waitFor();
     await text.press('Enter');
     await text.pressSequentially('h');
+    await page.getByRole('option', { name: /^hold/ }).waitFor();
     await text.press('Tab');
     expect(await text.inputValue()).toMatch(/\n {4}drift: hold$/);
     await text.press('Enter');

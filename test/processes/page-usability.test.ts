@@ -143,11 +143,11 @@ inBrowser('a filter keeps the focus, a new page of runs moves it, and the skip l
   await page.getByRole('link', { name: 'Older runs' }).click();
   await page.getByText('The newest 50 done runs, older than run 950').waitFor();
   expect(page.url()).toBe(`${url}#/runs?state=done&before=950`);
-  expect(await focused()).toBe('H1');
+  await expect.poll(focused, { timeout: 30_000 }).toBe('H1');
 
   await page.locator('.skip').focus();
   await page.keyboard.press('Enter');
-  expect(await focused()).toBe('main');
+  await expect.poll(focused, { timeout: 30_000 }).toBe('main');
   await page.getByRole('heading', { level: 1, name: 'Runs' }).waitFor();
   await page.getByText('The newest 50 done runs, older than run 950').waitFor();
 });

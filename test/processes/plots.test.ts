@@ -34,7 +34,7 @@ test('a plot is attached, shown between facts and summary, served by the noteboo
   const { site, sandbox } = scene;
   site.drop('s0.csv', spectrum(0));
   const daemon = startDaemon(site.config);
-  await daemon.logged('body updated', 30_000);
+  await daemon.logged('body updated', 60_000);
   const [entry] = entries(scene);
   expect(entry?.files).toEqual(['s0.csv', 's0-plot.png']);
   expect(entry?.body).toMatch(
@@ -51,6 +51,7 @@ test('a plot is attached, shown between facts and summary, served by the noteboo
   // A run of which there is nothing to plot says so where people look.
   site.drop('s1.csv', 'Sample,Weight (mg)\nA,1.5\n');
   await allFiled(daemon, 2);
+  await daemon.logged(({ msg, file }) => msg === 'file attached' && file === 's1.csv');
   const { stdout } = await labfeed(['show', '2', '--config', site.config]);
   expect(stdout).toContain('No plot: the table has fewer than two rows');
   expect(entries(scene)[1]?.images).toEqual([]);
@@ -69,12 +70,12 @@ test.each([
   const scene = await setUpPlots();
   scene.site.drop('s0.csv', spectrum(0));
   const first = startDaemon(scene.site.config);
-  await first.logged('body updated', 30_000);
+  await first.logged('body updated', 60_000);
   await first.stop();
   scene.site.drop('s1.csv', spectrum(1));
   await startCrashing(scene.site.config, 2, { when, kind }).ended;
   const daemon = startDaemon(scene.site.config);
-  await until('the plot is shown', () => entries(scene)[1]?.images.length === 1, 30_000);
+  await until('the plot is shown', () => entries(scene)[1]?.images.length === 1, 60_000);
   await until('the spool is empty', () => spoolOf(scene).length === 0);
   await daemon.stop();
   for (const { files, images } of entries(scene)) {

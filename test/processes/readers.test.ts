@@ -79,7 +79,7 @@ test('a large file is handed over with its content', async () => {
 });
 
 test('a file that takes too long is refused, and those behind it are read', async () => {
-  const { reader, write } = setUp(ENDLESS_KEYS, { graceMs: 100 });
+  const { reader, write } = setUp(ENDLESS_KEYS, { graceMs: 3000 });
   const files = [ENDLESS, 'aaaa\nx\n', ENDLESS, 'aaa\nx\n'].map((text, n) => write(`${n}.csv`, text));
   const [first, second, third, fourth] = await Promise.all(files.map((file) => reader.read(file, NOW)));
   const tooLong = {
@@ -118,7 +118,7 @@ test('small files that take long make way for others, and are abandoned at once 
 });
 
 test('golden tests run in a thread, which is ended if the sample takes too long', async () => {
-  const { readers, instrument, write } = setUp(ENDLESS_KEYS, { graceMs: 3000 });
+  const { readers, instrument, write } = setUp(ENDLESS_KEYS, { graceMs: 8000 });
   const quarantined = { key: 'quarantined', of: 'quarantined' as const, wanted: true as const };
   const tests = [
     { file: write('a.csv', 'aaa\n').path, expect: [quarantined] },

@@ -15,7 +15,7 @@ interface Scene {
 async function setUp(): Promise<Scene> {
   const folder = tempFolder();
   const sandbox = await runSandbox(join(folder, 'notebook.db'));
-  return { sandbox, site: makeSite(folder, { url: sandbox.url, key: sandbox.key }) };
+  return { sandbox, site: makeSite(folder, { url: sandbox.url, key: sandbox.key, timeout: '20s' }) };
 }
 
 const filed = (daemon: DaemonProcess): number => daemon.lines.filter(({ msg }) => msg === 'run filed').length;
@@ -24,7 +24,7 @@ const filed = (daemon: DaemonProcess): number => daemon.lines.filter(({ msg }) =
 async function fileAll({ site }: Scene, numbers: readonly number[]): Promise<DaemonProcess> {
   for (const n of numbers) site.drop(`w${n}.csv`, weighing(n));
   const daemon = startDaemon(site.config);
-  await until(`${numbers.length} runs filed`, () => filed(daemon) === numbers.length, 30_000);
+  await until(`${numbers.length} runs filed`, () => filed(daemon) === numbers.length, 120_000);
   return daemon;
 }
 
@@ -92,7 +92,7 @@ test('with a journal from an older backup, sending halts; after recover nothing 
     stdout: expect.stringMatching(/backup\.db: 2 runs, \S+ \w+\n$/),
   });
   for (const n of [2, 3]) site.drop(`w${n}.csv`, weighing(n));
-  await until('4 runs filed', () => filed(daemon) === 4, 30_000);
+  await until('4 runs filed', () => filed(daemon) === 4, 120_000);
   await daemon.stop();
   loseJournal(scene);
   copyFileSync(backup, site.journal);

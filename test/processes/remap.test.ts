@@ -165,7 +165,7 @@ test.each(DIALECTS)(
   'a daemon that is killed during a remap continues it: one experiment, each comment once (%s)',
   async (dialect) => {
     const scene = await setUp(dialect);
-    await fileBefore(scene, 1);
+    await fileBefore(scene, 1, dialect);
     readAs(scene, AFTER);
     await retry(scene, '1', '--remap');
     for (const kind of ['described', 'commentRevised', 'commented'] as const) {

@@ -37,8 +37,8 @@ export async function fileBefore(scene: Scene, runs: number, dialect: Dialect = 
   dropAll(scene, runs);
   const daemon = startDaemon(scene.site.config);
   await allFiled(daemon, runs);
-  // Attached after the run is filed, where the notebook takes files.
-  const areAttached = () => scene.sandbox.control.experiments().every(({ uploads }) => uploads.length > 0);
+  // After the run is filed, where the notebook takes files. An upload that a stop interrupts takes minutes to settle.
+  const areAttached = () => daemon.lines.filter(({ msg }) => msg === 'file attached').length === runs;
   if (dialect === 'elabftw') await until('the raw files are attached', areAttached, 60_000);
   expect(await daemon.stop()).toBe(0);
 }
@@ -46,7 +46,7 @@ export async function fileBefore(scene: Scene, runs: number, dialect: Dialect = 
 export const retry = ({ site }: Scene, ...args: string[]): Promise<Ended> =>
   labfeed(['retry', ...args, '--config', site.config]);
 
-export const filed = (daemon: DaemonProcess, run: number, withinMs = 60_000) =>
+export const filed = (daemon: DaemonProcess, run: number, withinMs = 120_000) =>
   daemon.logged(({ msg, ...line }) => msg === 'run filed' && line['run'] === run, withinMs);
 
 /** What the notebook holds, by the names of the files. */

@@ -193,7 +193,7 @@ test('a run that waits during an outage does not comment on the experiment that 
   const before = theirs(scene);
   expect(before.map(({ id }) => id)).toEqual([3, 4, 5]);
   sandbox.control.decide = () => 'pass';
-  expect((await daemon.logged(HALTED, 60_000))['reason']).toMatch(/restored to an older state/);
+  expect((await daemon.logged(HALTED, 120_000))['reason']).toMatch(/restored to an older state/);
   expect(await daemon.stop()).toBe(0);
   expect(theirs(scene)).toEqual(before);
 });

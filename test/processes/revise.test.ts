@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { rmSync } from 'node:fs';
 import { DatabaseSync } from '@photostructure/sqlite';
 import { expect, test } from 'vitest';
+import type { Dialect } from '../../src/model.js';
 import { type Scene, setUp } from '../daemon/scene.js';
 import {
   type CrashPoint,
@@ -29,7 +30,7 @@ const VERSIONS = {
 
 type Version = keyof typeof VERSIONS;
 
-async function revising(dialect: 'v2' | 'elabftw'): Promise<Scene> {
+async function revising(dialect: Dialect): Promise<Scene> {
   const scene = await setUp(dialect);
   const { url, key } = scene.sandbox;
   const mapping = `parse: { format: delimited, table: {} }, experiment: { title: "{{ readings[0].Sample }}", plot: never }, comments: { readings: each }`;
@@ -52,7 +53,7 @@ const isShown = (scene: Scene, version: Version): boolean =>
   JSON.stringify(shown(scene)) === JSON.stringify([{ ...VERSIONS[version].shown, isOne: true }]);
 
 function countRuns({ site }: Scene, condition: string): number {
-  const database = new DatabaseSync(site.journal, { readOnly: true });
+  const database = new DatabaseSync(site.journal, { readOnly: true, timeout: 10_000 });
   try {
     return (database.prepare(`SELECT count(*) AS n FROM runs WHERE ${condition}`).get() as { n: number }).n;
   } finally {
@@ -63,17 +64,32 @@ function countRuns({ site }: Scene, condition: string): number {
 const isDone = (scene: Scene): boolean => countRuns(scene, "step <> 'done' OR parked IS NOT NULL") === 0;
 
 const becomes = (scene: Scene, version: Version): Promise<void> =>
-  until(`the notebook shows version ${version}`, () => isShown(scene, version) && isDone(scene), 60_000);
+  until(`the notebook shows version ${version}`, () => isShown(scene, version) && isDone(scene), 120_000);
+
+const WAITING = 'id IN (SELECT run FROM attachments WHERE upload IS NULL)';
+
+/**
+ * Where the notebook takes files. One that is still waiting is not attached if the next version comes, and a daemon that stops
+ * during an upload leaves an unknown outcome, which takes minutes to settle.
+ */
+const attached = async (scene: Scene, dialect: Dialect): Promise<void> => {
+  if (dialect === 'elabftw')
+    await until('the newest version is attached', () => countRuns(scene, WAITING) === 0, 120_000);
+};
 
 const command = ({ site }: Scene, ...args: string[]) => labfeed([...args, '--config', site.config]);
 
-async function withVersions(scene: Scene, ...versions: Version[]): Promise<DaemonProcess> {
-  write(scene, versions[0] ?? 'a');
+async function withVersions(
+  scene: Scene,
+  dialect: Dialect,
+  ...versions: [Version, ...Version[]]
+): Promise<DaemonProcess> {
+  write(scene, versions[0]);
   const daemon = startDaemon(scene.site.config);
-  await becomes(scene, versions[0] ?? 'a');
-  for (const version of versions.slice(1)) {
-    write(scene, version);
+  for (const [n, version] of versions.entries()) {
+    if (n > 0) write(scene, version);
     await becomes(scene, version);
+    await attached(scene, dialect);
   }
   return daemon;
 }
@@ -82,10 +98,9 @@ test.each(DIALECTS)(
   'a file that changes updates its experiment, and `show`, `audit`, `why`, `status` and the page know its versions (%s)',
   async (dialect) => {
     const scene = await revising(dialect);
-    const daemon = await withVersions(scene, 'a', 'b', 'c', 'a');
+    const daemon = await withVersions(scene, dialect, 'a', 'b', 'c', 'a');
     const uploads = () => scene.sandbox.control.experiments().flatMap((one) => one.uploads);
     if (dialect === 'elabftw') {
-      await until('all versions are attached', () => uploads().length === 4);
       expect(uploads().map(({ state }) => state)).toEqual([2, 2, 2, 1]);
     }
     const show = await command(scene, 'show', '1');
@@ -114,7 +129,7 @@ test.each(DIALECTS)(
   'an experiment that somebody edited is not overwritten: the run is held and shows the difference (%s)',
   async (dialect) => {
     const scene = await revising(dialect);
-    const daemon = await withVersions(scene, 'a');
+    const daemon = await withVersions(scene, dialect, 'a');
     const { control } = scene.sandbox;
     control.as('colleague').edit(control.experiments()[0]?.id ?? 0, { title: 'sample a, diluted' });
     write(scene, 'c');
@@ -145,11 +160,7 @@ test.each(DIALECTS)(
   'a daemon that is killed between any two steps of b → c → b continues: one experiment, each comment once (%s)',
   async (dialect) => {
     const scene = await revising(dialect);
-    const waiting = 'id IN (SELECT run FROM attachments WHERE upload IS NULL)';
-    // A daemon that stops during an upload leaves an unknown outcome, which takes minutes to settle.
-    const attached = () => until('the newest version is attached', () => countRuns(scene, waiting) === 0, 60_000);
-    const first = await withVersions(scene, 'b');
-    if (dialect === 'elabftw') await attached();
+    const first = await withVersions(scene, dialect, 'b');
     expect(await first.stop()).toBe(0);
     for (const to of ['c', 'b'] as const) {
       write(scene, to);
@@ -161,7 +172,7 @@ test.each(DIALECTS)(
       const daemon = startDaemon(scene.site.config);
       await daemon.logged('ready');
       await becomes(scene, to);
-      if (dialect === 'elabftw') await attached();
+      await attached(scene, dialect);
       expect(await daemon.stop()).toBe(0);
     }
     if (dialect === 'v2') return;
@@ -177,7 +188,7 @@ test.each(DIALECTS)(
 
 test('a version that replaces one that was being sent when the daemon was killed wins', async () => {
   const scene = await revising('v2');
-  const first = await withVersions(scene, 'a');
+  const first = await withVersions(scene, 'v2', 'a');
   expect(await first.stop()).toBe(0);
   write(scene, 'b');
   const dying = startCrashing(scene.site.config, 1, { when: 'before', kind: 'described' });
@@ -192,9 +203,8 @@ test.each(DIALECTS)(
   'after the journal was lost, `recover` knows the newest version: nothing is filed or updated again (%s)',
   async (dialect) => {
     const scene = await revising(dialect);
-    const daemon = await withVersions(scene, 'a', 'b');
-    if (dialect === 'elabftw')
-      await until('both versions are attached', () => scene.sandbox.control.experiments()[0]?.uploads.length === 2);
+    const daemon = await withVersions(scene, dialect, 'a', 'b');
+    if (dialect === 'elabftw') expect(scene.sandbox.control.experiments()[0]?.uploads).toHaveLength(2);
     expect(await daemon.stop()).toBe(0);
     for (const end of ['', '-wal', '-shm']) rmSync(`${scene.site.journal}${end}`, { force: true });
     expect((await command(scene, 'recover')).status).toBe(0);

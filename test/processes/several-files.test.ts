@@ -36,6 +36,8 @@ interface Scene {
   readonly config: string;
   /** Writes files under the watched folders. */
   write(files: Readonly<Record<string, string>>): void;
+  /** A complete folder appears at once: writing it could take longer than its quiet period. */
+  inject(name: string): void;
   at(path: string): string;
 }
 
@@ -45,21 +47,26 @@ async function setUp(instruments: string): Promise<Scene> {
   const { config } = makeSite(folder, { url: sandbox.url, key: sandbox.key, instruments });
   const at = (path: string): string => join(folder, 'data', path);
   for (const name of ['gc', 'reader']) mkdirSync(at(name), { recursive: true });
+  function write(files: Readonly<Record<string, string>>): void {
+    for (const [path, content] of Object.entries(files)) {
+      mkdirSync(dirname(at(path)), { recursive: true });
+      writeFileSync(at(path), content);
+    }
+  }
   return {
-    ...{ sandbox, config, at },
-    write(files) {
-      for (const [path, content] of Object.entries(files)) {
-        mkdirSync(dirname(at(path)), { recursive: true });
-        writeFileSync(at(path), content);
-      }
+    ...{ sandbox, config, at, write },
+    inject(name) {
+      write(injection(name, '../'));
+      mkdirSync(dirname(at(`gc/${name}`)), { recursive: true });
+      renameSync(at(`../${name}.D`), at(`gc/${name}.D`));
     },
   };
 }
 
-const injection = (name: string, area = 12): Record<string, string> => ({
-  [`gc/${name}.D/report.csv`]: `Peak,Area\n${name},${area}\n`,
-  [`gc/${name}.D/acq/method.txt`]: 'Method: FAST\n',
-  [`gc/${name}.D/acq/raw.bin`]: `raw ${name}`,
+const injection = (name: string, folder: string): Record<string, string> => ({
+  [`${folder}${name}.D/report.csv`]: `Peak,Area\n${name},12\n`,
+  [`${folder}${name}.D/acq/method.txt`]: 'Method: FAST\n',
+  [`${folder}${name}.D/acq/raw.bin`]: `raw ${name}`,
 });
 
 const pair = (name: string): Record<string, string> => ({
@@ -70,14 +77,14 @@ const pair = (name: string): Record<string, string> => ({
 const titles = ({ sandbox }: Scene): string[] => sandbox.experiments().map(({ title }) => title);
 
 const filed = (daemon: DaemonProcess, runs: number): Promise<void> =>
-  until(`${runs} runs filed`, () => daemon.lines.filter(({ msg }) => msg === 'run filed').length >= runs, 20_000);
+  until(`${runs} runs filed`, () => daemon.lines.filter(({ msg }) => msg === 'run filed').length >= runs, 90_000);
 
 test('a folder becomes one run when everything in it has settled, and is filed once with all its files', async () => {
   const scene = await setUp(FOLDERS);
-  scene.write(injection('s1'));
+  scene.inject('s1');
   const daemon = startDaemon(scene.config);
   await filed(daemon, 1);
-  scene.write(injection('seq/s2'));
+  scene.inject('seq/s2');
   await filed(daemon, 2);
   expect(titles(scene)).toEqual(['s1 by FAST', 's2 by FAST']);
   const [first] = scene.sandbox.experiments();
@@ -90,7 +97,7 @@ test('a folder becomes one run when everything in it has settled, and is filed o
 
 test('a folder is not filed again after a restart, rename, copy or clean-up, but is if its content changes', async () => {
   const scene = await setUp(FOLDERS);
-  scene.write(injection('s1'));
+  scene.inject('s1');
   const first = startDaemon(scene.config);
   await filed(first, 1);
   await first.kill();
@@ -99,7 +106,7 @@ test('a folder is not filed again after a restart, rename, copy or clean-up, but
   writeFileSync(scene.at('gc/stray.csv'), 'Peak,Area\n1,2\n');
   const second = startDaemon(scene.config);
   await second.logged('ready');
-  scene.write(injection('s2'));
+  scene.inject('s2');
   await filed(second, 1);
   rmSync(scene.at('gc/renamed.D/acq/raw.bin'));
   scene.write({ 'gc/copy.D/acq/raw.bin': 'measured again' });

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/clock.js';
@@ -136,6 +136,7 @@ test('a preview leaves no file, no run and no line in the log', async () => {
   const daemon = startDaemon(site.config, { TMPDIR: temporary });
   const url = await pageOf(daemon);
   await daemon.logged('ready');
+  await until('the start is over', () => existsSync(`${site.journal}.live`));
   // Reading creates the auxiliary files of the journal.
   await call(url, '/api/state');
   const before = filesIn(folder, temporary);

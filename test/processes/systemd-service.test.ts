@@ -14,7 +14,7 @@ import { until } from '../support/until.js';
 
 if (!CAN_BOOT) console.warn('there is no systemd, or no right to start one: the service is not run here');
 
-const LONG_MS = 60_000;
+const LONG_MS = 120_000;
 
 async function setUp() {
   const sandbox = await runSandbox(join(tempFolder(), 'notebook.db'));
@@ -25,9 +25,9 @@ async function setUp() {
   const configure = (instruments: readonly string[]): void =>
     writeFileSync(join(etc, 'config.yaml'), serviceConfig(sandbox.url, instruments));
   const drop = (instrument: string, n: number): void => writeFileSync(join(srv, instrument, `${n}.csv`), weighing(n));
-  /** Of experiments with more than a provisional title. */
+  /** Of experiments with their comments, which come last. */
   const titles = (): string[] =>
-    sandbox.experiments().flatMap(({ title }) => (title.startsWith('labfeed ') ? [] : [title]));
+    sandbox.experiments().flatMap(({ title, comments }) => (comments.length === 0 ? [] : [title]));
   const filed = (runs: number): Promise<void> =>
     until(`${runs} runs in the notebook`, () => titles().length === runs, LONG_MS);
   return { sandbox, machine, configure, drop, filed };
@@ -98,17 +98,17 @@ test.skipIf(!CAN_BOOT)(
     writeFileSync(join(srv, 'faults'), '');
     writeFileSync(join(srv, 'nas/a.csv'), weighing(1));
     const mount = '/usr/bin/python3 /opt/test/support/share.py /srv/nas /srv/share /srv/faults';
-    await run('/bin/sh', '-c', `setsid ${mount} >/dev/null 2>&1 & sleep 3`);
-    if ((await run('ls', '/srv/share')).output !== 'a.csv') skip('needs /dev/fuse and python3-fusepy');
+    await run('/bin/sh', '-c', `setsid ${mount} >/dev/null 2>&1 &`);
+    const isShared = async () => (await run('ls', '/srv/share')).output === 'a.csv';
+    await until('the share is mounted', isShared, 20_000).catch(() => skip('needs /dev/fuse and python3-fusepy'));
     configure(['share', 'balance']);
     expect((await run('systemctl', 'start', 'labfeed')).status).toBe(0);
     await filed(1);
     writeFileSync(join(srv, 'faults'), 'hang');
     const isHanging = async () => (await run('/bin/sh', '-c', 'cat /proc/[0-9]*/task/*/wchan')).output.includes(WAITS);
     await until('a call hangs', isHanging, LONG_MS);
-    const since = Date.now();
     expect((await run('systemctl', 'stop', 'labfeed')).status).toBe(0);
-    expect(Date.now() - since).toBeLessThan(14_000);
+    // If it had taken longer than `TimeoutStopSec`, the result would be `timeout`.
     expect([await shows('Result'), await shows('ActiveState'), await shows('ExecMainStatus')]).toEqual([
       ...['success', 'inactive', '0'],
     ]);

@@ -78,7 +78,7 @@ test('SIGHUP while a creation is answered slowly files the run once, without a h
   await until(
     '3 runs filed',
     () => scene.sandbox.experiments().filter(({ comments }) => comments.length === 1).length === 3,
-    90_000,
+    150_000,
   );
   expect(await daemon.stop()).toBe(0);
   expectEachOnce(scene, 3);

@@ -64,6 +64,8 @@ test('every file is explained with what happened to it and the rule that decided
   site.drop('w.csv', weighing(4), 'wrong');
   site.drop('q.csv', weighing(7), 'slow');
   await until('the waiting file is reported', () => readFileSync(`${site.journal}.live`, 'utf8').includes('q.csv'));
+  const outcomeOf = async (path: string) => (await answersFor(path)).get(path)?.outcome;
+  await until('the copy is known', async () => (await outcomeOf('balance/copy.csv')) === 'duplicate');
   mkdirSync(join(folder, 'elsewhere'));
   writeFileSync(join(folder, 'elsewhere', 'e.csv'), weighing(5));
 
