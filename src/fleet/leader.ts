@@ -260,9 +260,9 @@ const sessionKey = (key: string, { over }: LeaderDeps): Key => ({
   refresh: () => over('the notebook has rejected the session key'),
 });
 
-/** At least that of the lease: if the clock of the database is set, a lease can end while its holder relies on it. */
+/** If the clock of the database is set, a lease can end while its holder relies on it: the time for requests begins then. */
 const graceMs = ({ notebook: { timeout } }: UsableConfig, dialect: string | undefined): number =>
-  Math.max(2 * timeout, dialect === 'v2' ? LEASE_MS : 130_000);
+  LEASE_MS + Math.max(2 * timeout, dialect === 'v2' ? LEASE_MS : 130_000);
 
 /** The files of runs are on other machines, so nothing is known about them here. */
 const ELSEWHERE: SourceProbe = {

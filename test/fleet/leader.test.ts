@@ -121,7 +121,7 @@ test.skipIf(noPostgres)(
     await postgres.run("UPDATE labfeed.fleet SET until = '-infinity'");
     const { clock, waits, endThem } = clockWithLongWaits();
     const { begins, isSending } = await startLeader(postgres, id, clock);
-    await vi.waitFor(() => expect(waits).toEqual([130_000]), 20_000);
+    await vi.waitFor(() => expect(waits).toEqual([145_000]), 20_000);
     expect(isSending()).toBe(false);
     endThem();
     await begins();
