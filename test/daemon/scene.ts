@@ -4,7 +4,7 @@ import type { Dialect } from '../../src/model.js';
 import { type DaemonProcess, makeSite, type Site, startDaemon, weighing } from '../support/daemon-process.js';
 import { type RunningSandbox, runSandbox } from '../support/sandbox.js';
 import { tempFolder } from '../support/temp-folder.js';
-import { until } from '../support/until.js';
+import { until, WAIT_MS } from '../support/until.js';
 
 /** What a daemon needs: folders, a configuration and a notebook. */
 export interface Scene {
@@ -27,7 +27,7 @@ export const dropAll = ({ site }: Scene, runs: number): void => {
 };
 
 export const allFiled = (daemon: DaemonProcess, runs: number): Promise<void> =>
-  until(`${runs} runs filed`, () => daemon.lines.filter(({ msg }) => msg === 'run filed').length === runs, 120_000);
+  until(`${runs} runs filed`, () => daemon.lines.filter(({ msg }) => msg === 'run filed').length === runs, 2 * WAIT_MS);
 
 export function expectEachOnce({ sandbox }: Scene, runs: number): void {
   const experiments = sandbox.experiments();

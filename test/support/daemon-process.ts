@@ -7,6 +7,7 @@ import { onTestFinished } from 'vitest';
 import type { RunChange } from '../../src/outbox.js';
 import type { UploadChange } from '../../src/uploads.js';
 import { dialectAt } from './sandbox.js';
+import { WAIT_MS } from './until.js';
 
 export const CLI = fileURLToPath(new URL('../../dist/cli.js', import.meta.url));
 
@@ -90,7 +91,7 @@ function follow(
     lines,
     ended,
     output: () => output,
-    async logged(fits, withinMs = 45_000) {
+    async logged(fits, withinMs = WAIT_MS) {
       const isIt = typeof fits === 'string' ? (line: LogLine) => line.msg === fits : fits;
       const deadline = Date.now() + withinMs;
       for (;;) {

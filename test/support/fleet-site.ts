@@ -7,7 +7,7 @@ import type { Network } from './network.js';
 import { type Cluster, startCluster } from './postgres.js';
 import { createTestSandbox, type TestSandbox } from './sandbox.js';
 import { tempFolder } from './temp-folder.js';
-import { until } from './until.js';
+import { until, WAIT_MS } from './until.js';
 
 interface MemberOptions {
   readonly role?: 'all' | 'watch' | 'deliver';
@@ -45,7 +45,7 @@ const titles = ({ notebook }: FleetSite): string[] =>
 export const countExperiments = (fleet: FleetSite): number => titles(fleet).length;
 
 /** Resolves when this many experiments are complete, and fails if there are more a little later. */
-export async function expectFiled(fleet: FleetSite, count: number, withinMs = 120_000): Promise<void> {
+export async function expectFiled(fleet: FleetSite, count: number, withinMs = 2 * WAIT_MS): Promise<void> {
   const complete = () =>
     fleet.notebook.control
       .experiments()
