@@ -257,6 +257,8 @@ const EPOCH = /^1\d{9}(?:\.\d+)?$|^1\d{12}$/;
 /** `20231120163016` */
 const STAMP = /^(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])(?:[01]\d|2[0-3])[0-5]\d[0-5]\d$/;
 const ELAPSED = /elapsed|duration|up ?time/i;
+/** Of a 64-bit number: `RunTimeLow`. */
+const HALF = /(?:low|high)(?:er|part|word)?$/i;
 const MIN_EPOCH_ROWS = 3;
 
 /**
@@ -308,7 +310,8 @@ interface DateColumn extends NamedText, Pick<FirstRow, 'table' | 'format' | 'dou
 
 /** Only their names show that `20231120`, `163016`, `1700497816` and `45250.6` are not numbers. */
 function compactFact(facts: readonly NamedText[]): { fact?: readonly string[]; format?: string } {
-  const isOfRun = ({ name, role }: NamedText) => DATE_NAME.test(name) && role !== 'other' && !ELAPSED.test(name);
+  const isOfRun = ({ name, role }: NamedText) =>
+    DATE_NAME.test(name) && role !== 'other' && !ELAPSED.test(name) && !HALF.test(name);
   const stamp = facts.find((each) => isOfRun(each) && STAMP.test(each.text));
   if (stamp) return { fact: [stamp.name], format: 'yyyyMMddHHmmss' };
   const day = facts.find(

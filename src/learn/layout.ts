@@ -303,6 +303,7 @@ function isTable(lines: readonly Line[], body: Body, header: Header, region: Ran
   // `name 0 = Pressure`
   const hasSigns = (n: number) => all.every(({ cells }) => cells[n] === ':' || cells[n] === '=');
   if (body.kinds.some((_, n) => hasSigns(n))) return false;
+  if (!hasNumbers && header.names.some(arePairs)) return false;
   if (all.every(areMarkedPairs) && all.some((line) => filledCells(line).length > 1)) return false;
   if (rows < 3 && !areClearRows(lines, body, header, region)) return false;
   if (columns < 2) return columns === 1 && hasNumbers && rows >= 10;
@@ -330,6 +331,12 @@ function isTable(lines: readonly Line[], body: Body, header: Header, region: Ran
 }
 
 const DATE_NAME = /^(?:date|time|timestamp|datum|zeit|uhrzeit|heure|fecha|hora)(?:[ _/&]*(?:date|time|zeit))?$/i;
+
+/** `Lamp: D2` `Gain: 4` */
+const arePairs = (line: Line): boolean => {
+  const filled = filledCells(line);
+  return filled.length > 1 && filled.every((cell) => /^\p{L}[^:=]{0,30}:(?!\d)/u.test(cell));
+};
 
 /** `Lamp:` `D2` `Gain =` `4`, or a value alone. */
 const areMarkedPairs = (line: Line): boolean => {

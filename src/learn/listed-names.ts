@@ -29,12 +29,12 @@ function findListed({ body }: FoundRows, file: AnchoredFile, top: number): Liste
 
 /** A mark, words, a number from 0 or 1, a sign, a name. The limits keep a long line of blanks fast. */
 const NUMBERED =
-  /^([\s#%*!;/]{0,20})(\p{L}[\p{L} ]{0,30}?)?([\s._#-]{0,20})(\d{1,3})(\s{0,20}[:=)]\s*|\s{1,20}-\s+|\.\s+)(\p{L}.*)$/u;
+  /^([\s#%*!;/]{0,20})(\p{L}[\p{L} ]{0,30}?)?([\s._#-]{0,20})(\d{1,3})(\s{0,20}[:=)]\s*|\s{1,20}-\s+|\.\s+|\t)(\p{L}.*)$/u;
 
 /** Channels and sensors have names too, which are not those of columns. */
 const OF_COLUMNS = /^(?:(?:column|col|field|variable|var|data)s?(?: names?)?|names?)$/i;
 const OF_COLUMN = /^[\s#%*!;/]{0,20}(?:column|col|field|var|data|name)/i;
-const OF_DEVICES = /^(?:channel|ch|sensor|signal|parameter|param|input)?$/i;
+const OF_DEVICES = /^(?:channel|ch|sensor|sig|signal|parameter|param|input)?$/i;
 
 /** The numbers of lines that name columns, which look like rows. */
 export const columnLines = (texts: readonly string[]): number[] =>
@@ -48,7 +48,9 @@ function findNumbered(above: readonly Line[], width: number, file: AnchoredFile)
   const lists = new Map<string, { line: Line; number: number; name: string }[]>();
   for (const line of above) {
     const [, mark = '', label = '', gap = '', number = '', sign = '', name = ''] = NUMBERED.exec(file.raw(line)) ?? [];
-    if (name === '' || (!OF_COLUMNS.test(label.trim()) && !OF_DEVICES.test(label.trim()))) continue;
+    // A number alone in the first cell is that of a row.
+    if (name === '' || (sign === '\t' && label === '')) continue;
+    if (!OF_COLUMNS.test(label.trim()) && !OF_DEVICES.test(label.trim())) continue;
     const start = `${pattern(mark)}${pattern(label)}${pattern(gap)}\\d+${pattern(sign)}`;
     lists.set(start, [...(lists.get(start) ?? []), { line, number: Number(number), name }]);
   }

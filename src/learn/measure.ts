@@ -84,6 +84,8 @@ export async function measureText(texts: readonly string[], file: MeasureContext
   return { ...measured, mapping: withOptions(measured.mapping, options), likely };
 }
 
+/** `#` as the name of the first column: the number of the row. */
+const NAMED_NUMBER = /^#[\t,;|]/;
 const COMMENT_MARKS = ['#', '!', '~', '%', '//', '*', ';'];
 const COMMENT_LINES = 200;
 
@@ -94,10 +96,12 @@ const MAX_TITLES = 4;
 function findCommentMark(texts: readonly string[]): string | undefined {
   const filled = texts.slice(0, COMMENT_LINES).filter((text) => text.trim() !== '');
   const start = filled.slice(0, MAX_TITLES + 3).map((text) => text.trimStart());
-  const isMarked = (text: string | undefined) => text?.startsWith('#') === true;
+  const isMarked = (text: string | undefined) => text?.startsWith('#') === true && !NAMED_NUMBER.test(text);
   const below = start.findIndex(isMarked);
   const isBelow = below === 1 || (below > 1 && start.slice(below, below + 3).every(isMarked));
-  const mark = COMMENT_MARKS.find((candidate) => start[0]?.startsWith(candidate)) ?? (isBelow ? '#' : undefined);
+  const isFirst = !NAMED_NUMBER.test(start[0] ?? '');
+  const mark =
+    COMMENT_MARKS.find((candidate) => isFirst && start[0]?.startsWith(candidate)) ?? (isBelow ? '#' : undefined);
   if (mark === undefined) return undefined;
   const marked = filled.filter((text) => text.trimStart().startsWith(mark)).length;
   const hasLabels = mark === '#' && filled.filter((text) => text.startsWith('##')).length * 2 > marked;

@@ -38,6 +38,8 @@ export function isAxis(line: Line, { from, to, kinds }: Body, lines: readonly Li
   if (areWordsAndNumbers(line, kinds) || areCounted(line, { from, to, kinds }, lines)) return true;
   if (cells.length !== kinds.length || (kinds[0] === 'number' && !isWord(cells[0] ?? ''))) return false;
   const inNumbers = cells.filter((cell, n) => kinds[n] === 'number' && cell !== '');
+  if (areDurations(inNumbers))
+    return cells.every((cell, n) => cell === '' || kinds[n] === 'number' || isWord(cell)) && !hasDuration(lines[from]);
   const unit = AXIS_UNIT.exec(inNumbers.at(-1) ?? '')?.[1] ?? '';
   const isOnAxis = (cell: string): boolean => cell.endsWith(unit) && PLAIN_NUMBER.test(withoutUnit(cell, unit));
   const axis = inNumbers.filter(isOnAxis).map((cell) => Number(withoutUnit(cell, unit)));
@@ -64,6 +66,21 @@ export function isAxis(line: Line, { from, to, kinds }: Body, lines: readonly Li
   const most = () => Math.max(...below.flatMap((row) => valuesOf(row).map(Number)));
   return below.length > 0 && below.every(hasFraction) && Math.min(...axis) > most();
 }
+
+/** `0 h`, `0 h 30 min`, `1 h`: when each column was measured. */
+const DURATION = /^(?=\d)(?:(\d+) ?h)?(?: ?(\d+) ?min)?(?: ?(\d+(?:\.\d+)?) ?s)?$/;
+
+function areDurations(cells: readonly string[]): boolean {
+  const [first = ''] = cells;
+  if (cells.length < 2 || !DURATION.test(first)) return false;
+  const seconds = cells.map((cell) => {
+    const [, h = 0, min = 0, s = 0] = DURATION.exec(cell) ?? [undefined, Number.NaN];
+    return (Number(h) * 60 + Number(min)) * 60 + Number(s);
+  });
+  return isMonotonic(seconds);
+}
+
+const hasDuration = (line: Line | undefined): boolean => line?.cells.some((cell) => DURATION.test(cell)) ?? false;
 
 /** A name, its value and perhaps its unit, in a line that can have more cells. */
 const mayBeFact = (line: Line, width: number): boolean => filledCells(line).length < (width > 4 ? 4 : 3);

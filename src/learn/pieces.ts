@@ -147,8 +147,14 @@ function describePieces(lines: readonly Line[]): Pick<FinderMapping, 'value' | '
   if (long.length > 1 && long.every((line) => filled(line) === 3 && isBetween(line))) return { value: 3, unit: 2 };
   const type = [1, 2, 3].find((n) => long.every(({ cells }) => TYPE.test(cells[n] ?? '')));
   if (type !== undefined) return { value: type + 2 };
-  // A table stands beside the facts.
-  if (long.every(({ cells }) => cells[2] === '')) return { value: 2 };
+  if (long.every(({ cells }) => cells[2] === '')) {
+    // `Wavelength,600,,,nm`
+    const measured = long.filter((line) => filled(line) === 3 && NUMBER.test(line.cells[1] ?? ''));
+    const at = measured.map(({ cells }) => cells.findIndex((cell, n) => n > 1 && isUnitLike(cell)));
+    const [unit = -1] = at;
+    // Otherwise, a table stands beside the facts.
+    return unit > 1 && at.every((each) => each === unit) ? { value: 2, unit: unit + 1 } : { value: 2 };
+  }
   const types = long.map(({ cells }) => cells[1] ?? '');
   const areTypes = types.every((type) => /^[A-Z]\w*$/.test(type));
   const isMost = long.length > 1 && long.length * 3 >= lines.length;
@@ -245,7 +251,9 @@ function separatorsOf(
     others.length > 0 || isWord ? [] : [{ separator: first, ...(first === delimiter && describePieces(lines)) }];
   // Delimiters directly after the sign only move the value to the right.
   const sign = delimiter === undefined ? undefined : compileSplit(delimiter).text;
-  const padding = sign === undefined || sign === '\t' ? '[\\s]*' : `[\\s${sign}]*`;
+  // `Sample:, Ni` above rows that are split at blanks.
+  const other = sign ?? [',', ';'].find((each) => lines.some(({ text }) => text.includes(`:${each} `)));
+  const padding = other === undefined || other === '\t' ? '[\\s]*' : `[\\s${other}]*`;
   const write = (colon: string) => {
     const patterns = signs.map((each) => (each === ':' ? colon : (AS_PATTERN[each] ?? each)));
     return {

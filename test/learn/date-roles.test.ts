@@ -206,3 +206,9 @@ test('among columns, the end of a row is its date if the other date is that of t
   const { firstRow } = await measured(`Sample,Sample draw time,Date finished,Dilution,Volume\n${rows}\n`);
   expect(firstRow?.column).toBe('Date finished');
 });
+
+test('half of a 64-bit time is no date', async () => {
+  const text = (low: string) => `Sample: a\nStart Time Low: ${low}\nStart Time High: 30574100\n\n${XY}`;
+  expect(dayOf(await read(text('1728412288')))).toBeUndefined();
+  expect(dayOf(await read(text('1728412288').replaceAll(/ Low| High.*/g, '')))).toBe('2024-10-08');
+});

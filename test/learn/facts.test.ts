@@ -145,6 +145,20 @@ test('facts above blocks are read even if the values of the blocks are unclear',
   });
 });
 
+test('a comma after the colon is no part of the value, also above rows that are split at blanks', async () => {
+  const rows = 'Field(G)      Moment(emu)\n-1.0E+4    -6.9E-1\n-9.5E+3    -6.8E-1\n-9.0E+3    -6.7E-1\n';
+  const record = await read(`Sample ID:, Ni sphere\nMass:, 0.0121 g\nAveraging Time:, 0.1 s\n\n${rows}`);
+  expect(meta(record)).toMatchObject({ 'Sample ID': 'Ni sphere', Mass: 0.0121 });
+});
+
+test('empty cells may stand between a value and its unit', async () => {
+  const facts = 'Mode,Absorbance,,,,,\nWavelength,600,,,nm,,\nBandwidth,9,,,nm,,\nFlashes,25,,,,,\nSettle Time,0,,,ms,,\n';
+  const record = await read(`${facts},,,,,,\n<>,1,2,3,4,5,6\nA,0.1,0.2,0.3,0.4,0.5,0.6\nB,0.1,0.2,0.3,0.4,0.5,0.6\n`);
+  expect(record.meta.get('Wavelength')).toMatchObject({ value: 600, unit: 'nm' });
+  expect(record.meta.get('Settle Time')).toMatchObject({ value: 0, unit: 'ms' });
+  expect(record.meta.get('Flashes')?.unit).toBeUndefined();
+});
+
 describe('no fact is', () => {
   test('a unit, with the cells before it as its name', async () => {
     const rows = [1, 2, 3, 4, 5, 6, 7, 8, 9].map((n) => `DATE,2019/10/30\nTIME,09:0${n}:30\nST,+0081${n}.34,  g\n`);

@@ -60,3 +60,40 @@ test('parts below a drawn line and below a fact have no section of these, and th
   expect(rows(record)).toHaveLength(6);
   expect(rows(record)[0]).toMatchObject({ t: 1, v: 2, i: 3 });
 });
+
+describe('names of columns', () => {
+  test('may be the times at which each column was measured', async () => {
+    const record = await read(
+      ',,Raw Data (483/530)\nWell,Content,0 h,0 h 30 min,1 h\nA01,X1,1021,1310,1801\nA02,B,211,213,214\nA03,B,9,8,7\n',
+    );
+    expect(columns(record)).toEqual(['Well', 'Content', '0 h', '0 h 30 min', '1 h']);
+    expect(rows(record)[0]).toMatchObject({ '0 h 30 min': 1310, '1 h': 1801 });
+  });
+
+  test('may start with a # for the number of the row, which is no comment', async () => {
+    const part = (n: number) => `\n\t#\tName\tRT\tArea\n1\t1\ta\t2.3\t10${n}.2\n2\t2\tb\t2.4\t20${n}.2\n`;
+    const record = await read(`Compound 1:  Caffeine\n${part(1)}\nCompound 2:  Theobromine\n${part(2)}`);
+    expect(rows(record)).toMatchObject([{ Area: 101.2 }, { Area: 201.2 }, { Area: 102.2 }, { Area: 202.2 }]);
+  });
+
+  test('may be numbered signals in a list above', async () => {
+    const signals = 'Sig1\tTime (min)\nSig2\tTemperature (°C)\nSig3\tHeat Flow (mW)\n';
+    const record = await read(
+      `Operator\tAda\nSize\t5.43\tmg\n${signals}StartOfData\n0.1\t40.1\t-0.2\n0.2\t40.2\t-0.3\n0.3\t40.3\t-0.4\n`,
+    );
+    expect(columns(record)).toEqual(['Time [min]', 'Temperature [°C]', 'Heat Flow [mW]']);
+  });
+
+  test('may end with a unit and a dot', async () => {
+    const record = await read('"Wavelength nm.","Abs."\n"400.00","0.12"\n"401.00","0.13"\n"402.00","0.14"\n');
+    expect(columns(record)).toEqual(['Wavelength [nm]', 'Abs.']);
+  });
+
+  test('are not pairs of name and value', async () => {
+    const record = await read(
+      'User: USER,Path: C:\\Data\\,Test ID: 14\nTest Name: ELISA,Date: 13/05/2019,Time: 10:12:33\nID1: p4,ID2: ,ID3: \nAbsorbance,Values are shown as OD\n',
+    );
+    expect(record.tables).toEqual([]);
+    expect(meta(record)).toMatchObject({ 'Test ID': 14, 'Test Name': 'ELISA', ID1: 'p4' });
+  });
+});

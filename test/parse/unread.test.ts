@@ -32,6 +32,14 @@ describe('lines', () => {
     expect(await unreadIn(`# a note\n${TABLE}`, { comment: '#', table: {} })).toEqual(['unread 1']);
   });
 
+  test('weights with units, and rows of which only the first cells are a fact, look like readings', async () => {
+    const weights = 'ID          LAB 3\nN      +     12.3 g\nN      +      9.8 g\nN      +     11.1 g\n';
+    const { unread } = await read(`${TABLE}\n${weights}`, { table: { until: 'ID' } });
+    expect(unread.map(({ readings }) => readings).filter(Boolean)).toEqual([3]);
+    const partly = await read('A01,x,1,2,3\nA02,x,4,5,6\nA03,x,7,8,9\n', { meta: { separator: ',', value: 2 } });
+    expect(partly.unread).toMatchObject([{ kind: 'partly read', from: 1, to: 3, readings: 3 }]);
+  });
+
   test('what the mapping leaves out is listed as such', async () => {
     expect(await unreadIn(`${TABLE}ERROR 7\n4,20.8\n`, { table: { skip: 'ERROR' } })).toEqual(['left out 5']);
     expect(await unreadIn(TABLE, { table: { where: { Time: [1, 3] } } })).toEqual(['left out 3']);

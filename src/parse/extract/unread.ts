@@ -1,6 +1,7 @@
 import { regexSource } from '../../config/grammar.js';
 import type { Unread } from '../../model.js';
 import { isBlank, isRule, type Line, saysNothing } from '../lines.js';
+import { isUnit } from '../values/unit.js';
 
 /** The lines of a file that are in neither facts nor tables. Blank lines, drawn lines and headings say nothing. */
 export type UnreadLines = ReturnType<typeof openUnreadLines>;
@@ -53,10 +54,11 @@ export function judgeLine(
   { isSkipped, isPlaced }: { readonly isSkipped: boolean; readonly isPlaced: boolean },
 ): void {
   if (texts.length > 0) unread.usedSheets.add(line.sheet ?? 0);
-  const width = isPlaced ? 0 : readingWidth(line, texts.length > 0);
+  const isWhole = texts.length > 0 && covers(line.text, texts);
+  const width = isPlaced ? 0 : readingWidth(line, texts.length > 0, isWhole);
   if (width !== 0) unread.widths.set(width, (unread.widths.get(width) ?? 0) + 1);
   if (texts.length === 0) addUnread(unread, line, isSkipped ? 'left out' : 'unread', width);
-  else if (!covers(line.text, texts)) addUnread(unread, line, 'partly read', width);
+  else if (!isWhole) addUnread(unread, line, 'partly read', width);
   else if (width !== 0) addUnread(unread, line, 'only facts', width);
 }
 
@@ -73,14 +75,18 @@ const STATISTIC =
   /^(?:mean|average|avg|median|min|max|minimum|maximum|s\.?d\.?|std\S*|stdev|cv|%?cv%?|rsd|%?rsd%?|sum|total|count|mittelwert|moyenne)\b/i;
 
 /**
- * The number of cells of a line that looks like a reading: numbers are most of its cells; 0 for any other line. A line
- * that was read as a fact must begin with a number, which is no name for a fact. It can also be a row that was split in
- * the wrong place, such as `S-01  2,6233`: its width is negative, because a few facts may look like that, too.
+ * The number of cells of a line that looks like a reading: numbers are most of its cells, or it is one number with a unit;
+ * 0 for any other line. A line that was read as a fact must begin with a number, which is no name for a fact, or have
+ * several numbers and not be read as a whole. It can also be a row that was split in the wrong place, such as
+ * `S-01  2,6233`: its width is negative, because a few facts may look like that, too.
  */
-function readingWidth({ text, cells }: Line, isFact: boolean): number {
+function readingWidth({ text, cells }: Line, isFact: boolean, isWhole: boolean): number {
   if (!/\d/.test(text) && text !== '') return 0;
   const filled = cells.filter((cell) => cell !== '');
+  if (!isFact && isWeighing(text)) return 2;
   const own = filled.length > 1 ? widthOf(filled, isFact) : 0;
+  if (isFact && !isWhole && own === 0 && filled.filter((cell) => NUMBER.test(cell)).length > 1)
+    return widthOf(filled, false);
   return (
     own ||
     widthOf(
@@ -91,6 +97,12 @@ function readingWidth({ text, cells }: Line, isFact: boolean): number {
       isFact,
     )
   );
+}
+
+/** `N  +  12.3456 g`: as balances print it. */
+function isWeighing(text: string): boolean {
+  const [, unit = ''] = /^\s*(?:[\p{L}#]\S{0,11}\s+)?[-+]?\s*\d[\d.,]*\s+([^\s\d]\S{0,11})\s*$/u.exec(text) ?? [];
+  return unit !== '' && isUnit(unit);
 }
 
 function widthOf(parts: readonly string[], isFact: boolean): number {
