@@ -152,7 +152,8 @@ test('a comma after the colon is no part of the value, also above rows that are 
 });
 
 test('empty cells may stand between a value and its unit', async () => {
-  const facts = 'Mode,Absorbance,,,,,\nWavelength,600,,,nm,,\nBandwidth,9,,,nm,,\nFlashes,25,,,,,\nSettle Time,0,,,ms,,\n';
+  const facts =
+    'Mode,Absorbance,,,,,\nWavelength,600,,,nm,,\nBandwidth,9,,,nm,,\nFlashes,25,,,,,\nSettle Time,0,,,ms,,\n';
   const record = await read(`${facts},,,,,,\n<>,1,2,3,4,5,6\nA,0.1,0.2,0.3,0.4,0.5,0.6\nB,0.1,0.2,0.3,0.4,0.5,0.6\n`);
   expect(record.meta.get('Wavelength')).toMatchObject({ value: 600, unit: 'nm' });
   expect(record.meta.get('Settle Time')).toMatchObject({ value: 0, unit: 'ms' });

@@ -200,7 +200,8 @@ function unitAfterComma(name: string): { name: string; unit: string } | undefine
  * with its unit (`Temperature T/K`) or an element.
  */
 function unitAtEnd(name: string): { name: string; unit: string } | undefined {
-  const [, rest, unit] = /^(.*\S)\s+\/?((?<=\/)\S+|[^\s/]{2,}\/\S+|[°%‰]\S*|[µμ]\S+|(?:nm|cm-1)(?=\.?$))\.?$/.exec(name) ?? [];
+  const [, rest, unit] =
+    /^(.*\S)\s+\/?((?<=\/)\S+|[^\s/]{2,}\/\S+|[°%‰]\S*|[µμ]\S+|(?:nm|cm-1)(?=\.?$))\.?$/.exec(name) ?? [];
   if (rest === undefined || unit === undefined || !isUnit(unit)) return undefined;
   // `Total (x10^6) cells/mL`: the power of ten belongs to the unit.
   const [, own, power] = /^(.*\S) ?\((x ?10\^?\d{1,2})\)$/.exec(rest) ?? [];
