@@ -6,6 +6,7 @@ import { bareUnit, isUnit } from '../parse/values/unit.js';
 import { escapeRegex } from '../text.js';
 import { type AnchoredFile, anchorOf, generalise, isKeyword, lineAbove, shapeOf, startsOf } from './anchors.js';
 import { type Aside, setAside } from './aside.js';
+import { MAX_UNIT_ROWS, unitColumnsOf } from './header.js';
 import { isQuantity, kindsOf, mergeKinds } from './kinds.js';
 import type { FoundPlate, FoundRows, FoundTable } from './layout.js';
 
@@ -301,9 +302,6 @@ function locateEnd(next: Line, { lines, raw }: DescribedFile, from: number, to: 
 
 const MAX_SHAPE = 60;
 
-/** More rows would add nothing. */
-const MAX_UNIT_ROWS = 200;
-
 /** These have no unit, or per cent. */
 const RATIO = /\b(?:%?rsd|%?cv|ratio|n)\s*%?$|%/i;
 
@@ -336,26 +334,26 @@ const MIN_WELLS = 6;
 /** Columns without a name whose cells say what they are: wells, or units, which are those of the numbers to their left. */
 function nameByCells({ header, body }: FoundRows, lines: readonly Line[]): TableMapping {
   const rows = lines.slice(body.from, Math.min(body.to, body.from + MAX_UNIT_ROWS));
-  const textsOf = (n: number) => rows.flatMap(({ cells }) => cells[n] || []);
-  const find = (name: string, areThose: (texts: readonly string[]) => boolean) => {
-    const isUnnamed = (n: number) => header.names.every(({ cells }) => !cells[n]);
-    const isTaken = header.names.some(({ cells }) => cells.some((cell) => cell.toLowerCase() === name));
-    const found = body.kinds.flatMap((kind, n) =>
-      kind === 'text' && !isTaken && isUnnamed(n) && areThose(textsOf(n)) ? [n] : [],
-    );
-    return found.length === 1 ? found[0] : undefined;
+  const names = header.names.flatMap(({ cells }) => cells.map((cell) => cell.toLowerCase()));
+  const isUnnamed = (n: number) => header.names.every(({ cells }) => !cells[n]);
+  const areThose = (n: number) => {
+    const texts = rows.flatMap(({ cells }) => cells[n] || []);
+    return texts.length >= MIN_WELLS && areWells(texts);
   };
-  const wells = find('well', (texts) => texts.length >= MIN_WELLS && areWells(texts));
-  // A letter can be a flag.
-  const units = find(
-    'unit',
-    (texts) => texts.length > 1 && texts.every(isUnit) && texts.some(({ length }) => length > 1),
-  );
-  if (wells === undefined && units === undefined) return {};
-  return {
-    ...(units !== undefined && body.kinds[units - 1] === 'number' && { units: { column: 'unit' } }),
-    columns: { ...(wells !== undefined && { well: wells + 1 }), ...(units !== undefined && { unit: units + 1 }) },
+  const wells = body.kinds.flatMap((kind, n) => (kind === 'text' && isUnnamed(n) && areThose(n) ? [n] : []));
+  const places = unitColumnsOf(lines, body, header);
+  const nameOf = (n: number) =>
+    places.length === 1 ? 'unit' : `${header.names.at(-1)?.cells[n - 1] ?? ''} unit`.trim();
+  const units = new Map(places.map((n) => [nameOf(n), n + 1]));
+  const hasUnits =
+    units.size > 0 && units.size === places.length && ![...units.keys()].some((name) => names.includes(name));
+  const columns = {
+    ...(wells.length === 1 && !names.includes('well') && { well: (wells[0] ?? 0) + 1 }),
+    ...(hasUnits && Object.fromEntries(units)),
   };
+  if (Object.keys(columns).length === 0) return {};
+  const [unit = '', ...others] = units.keys();
+  return { ...(hasUnits && { units: { column: others.length === 0 ? unit : [unit, ...others] } }), columns };
 }
 
 /** Columns named after wells are one quantity, measured in each well. */

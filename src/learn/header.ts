@@ -352,6 +352,22 @@ function unitsOf(line: Line | undefined, { kinds }: Body): 'slash' | 'inHeader' 
   return isSlash ? 'slash' : 'inHeader';
 }
 
+/** Columns without a name whose cells are the units of the numbers to their left: `Glucose,,Lactate,` above `1.2,g/L,3.4,mmol/L`. */
+export function unitColumnsOf(lines: readonly Line[], { from, to, kinds }: Body, { names }: Header): number[] {
+  const rows = lines.slice(from, Math.min(to, from + MAX_UNIT_ROWS));
+  const columns = kinds.flatMap((kind, n) => {
+    if (kind !== 'text' || kinds[n - 1] !== 'number' || names.some(({ cells }) => cells[n])) return [];
+    const texts = rows.flatMap(({ cells }) => cells[n] || []);
+    return texts.every((text) => isUnit(bareUnit(text) ?? '')) ? [{ n, texts }] : [];
+  });
+  // A letter can be a flag.
+  const all = columns.flatMap(({ texts }) => texts);
+  return all.length > 1 && all.some(({ length }) => length > 1) ? columns.map(({ n }) => n) : [];
+}
+
+/** More rows would add nothing. */
+export const MAX_UNIT_ROWS = 200;
+
 const counts = new WeakMap<Body['kinds'], number>();
 
 /** Remembered, because the widest rows are compared with all lines. */

@@ -4,7 +4,16 @@ import { isBlank, type Line, type TimeSlice } from '../parse/lines.js';
 import { unitInName } from '../parse/values/unit.js';
 import { type Aside, findMeans, findStatistics, findStatisticsIn, findSums } from './aside.js';
 import { findNamedLists, findPlates, findTransposed, type PlateRange } from './grids.js';
-import { countColumns, findHeader, findLongRow, type Header, type LongRow, NO_HEADER, widthOf } from './header.js';
+import {
+  countColumns,
+  findHeader,
+  findLongRow,
+  type Header,
+  type LongRow,
+  NO_HEADER,
+  unitColumnsOf,
+  widthOf,
+} from './header.js';
 import {
   areSamples,
   type Body,
@@ -226,14 +235,19 @@ function withSureNames(table: FoundRows, lines: readonly Line[], isDelimited: bo
   const { header, body } = table;
   const [names, ...others] = header.names;
   if (!names || others.length > 0 || header.from >= body.from) return table;
-  const width = widthOf(names);
+  const width = Math.max(widthOf(names), ...unitColumnsOf(lines, body, header).map((n) => n + 1));
   const rows = lines.slice(body.from, body.to).filter((line) => !isBlank(line) && line.text !== names.text);
   const isEnd = isRemark(names, rows) || rows.some((row) => row.cells.slice(0, widthOf(row)).includes(''));
   const isShort = isDelimited && rows.every(({ cells }) => cells.length < width) && !isEnd;
   const placed = isDelimited && names.cells.length > width + 1 ? names.cells.length : 0;
   const isLong = width > 1 && rows.every((row) => widthOf(row) > width && row.cells.length > placed);
-  return rows.length > 0 && (isShort || isLong) ? withoutNames(table) : table;
+  // A single blank may separate two columns, of the names and of a row in different places.
+  const isJoined = !isDelimited && /\S \S/.test(names.text) && rows.some(({ cells }) => cells.some(hasTwoNumbers));
+  return rows.length > 0 && (isShort || isLong || isJoined) ? withoutNames(table) : table;
 }
+
+/** `71.62 kPa 97.41 mL/min` */
+const hasTwoNumbers = (cell: string): boolean => /^[-+]?\d[\d.,]* \p{L}\S* [-+]?\d[\d.,]*(?: |$)/u.test(cell);
 
 /** The names stay lines of the table, so that they are not read as facts. */
 export const withoutNames = (table: FoundRows): FoundRows => ({
@@ -398,7 +412,9 @@ function isListOfFacts(lines: readonly Line[], body: Body, header: Header): bool
   // Numbers as names, above rows that have names of their own.
   if (header.names.some(({ cells }) => cells.filter((cell) => PLAIN_NUMBER.test(cell)).length >= 3)) return false;
   const columns = countColumns(body);
-  const named = body.kinds.filter((_, n) => header.names.some(({ cells }) => (cells[n] ?? '') !== '')).length;
+  const units = unitColumnsOf(lines, body, header);
+  const isNamed = (n: number) => units.includes(n) || header.names.some(({ cells }) => (cells[n] ?? '') !== '');
+  const named = body.kinds.filter((_, n) => isNamed(n)).length;
   const areNames = repetition(lines, body) < 0.5;
   // The names of the rows need no name themselves.
   const isCorner = names?.cells[0] === '' && names.cells.length === body.kinds.length && named === columns - 1;

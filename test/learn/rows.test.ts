@@ -91,3 +91,42 @@ describe('names with single blanks between them, above columns that end with the
     expect(columns(await read(text))).toEqual(['No', 'Flow [g/L]', 'Power [W]']);
   });
 });
+
+describe('units in cells without a name', () => {
+  test.each([
+    ['commas', 'Sample,Flow,,Power,\nS-1,1.20,g/L,75.1,W\nS-2,1.30,g/L,76.2,W\nS-3,1.40,g/L,77.3,W\n'],
+    [
+      'blanks',
+      'Sample   Flow         Power\nS-1      1.20   g/L    75.1   W\nS-2      1.30   g/L    76.2   W\nS-3      1.40   g/L    77.3   W\n',
+    ],
+  ])('are those of the numbers to their left, between %s', async (_, text) => {
+    const record = await read(text);
+    const cells = record.tables[0]?.rows.map((row) =>
+      row.map(({ value, unit }) => (unit ? `${value} ${unit}` : value)),
+    );
+    expect(columns(record).map((name) => name.replace(/ \[.*/, ''))).toEqual([
+      'Sample',
+      'Flow',
+      'Flow unit',
+      'Power',
+      'Power unit',
+    ]);
+    expect(cells?.[1]).toEqual(['S-2', '1.3 g/L', 'g/L', '76.2 W', 'W']);
+    expect([...record.meta.keys()]).toEqual([]);
+  });
+
+  test('do not shift the names where single blanks join two columns', async () => {
+    const text =
+      'Sample Flow     Power      Load       Shift\nS-1    7.94 g/L  32.8 W    41.46 kN 52.1 mV\nS-2    9.08 g/L  *****     49.77 kN 56.0 mV\nS-3    9.04 g/L  32.1 W    39.85 kN 63.5 mV\n';
+    const record = await read(text).catch(() => undefined);
+    const at = record?.tables[0]?.columns.findIndex(({ name }) => name === 'Power') ?? -1;
+    if (at >= 0) expect(record?.tables[0]?.rows[0]?.[at]?.value).toBe(32.8);
+  });
+});
+
+test('a letter behind some of the numbers of a column is a flag, not a unit', async () => {
+  const record = await read('Sample,Flow,Power\nS-1,1.20,75.1\nS-2,15.53 H,76.2\nS-3,1.40,77.3\n');
+  expect(record.tables[0]?.rows[1]?.[1]).toEqual({ value: 15.53, text: '15.53 H' });
+  const mixed = await read('Setting,Flow,Output\nS-1,1.20,5.5 V\nS-2,1.53,2.5 A\nS-3,1.40,7.5 V\n');
+  expect(mixed.tables[0]?.rows[1]?.[2]).toMatchObject({ value: 2.5, unit: 'A' });
+});

@@ -31,6 +31,9 @@ export const openColumn = (plan: PlannedColumn, context: Context, kept: KeptRows
   ambiguous: undefined as { readonly text: string; readonly line: Line | undefined } | undefined,
   /** The unit that all numbers have: `12.4 mg`, `3.1 mg`. */
   unit: undefined as string | undefined,
+  /** Whether some numbers have no unit, and some have one. */
+  hasBare: false,
+  hasUnits: false,
 });
 
 /** `row`: undefined if it is not kept, so that its cells count only in the summary. `unit`: from the row itself. */
@@ -59,6 +62,8 @@ function countValue(column: ColumnValues, value: Value, line: Line | undefined):
   if (typeof value.value === 'number') {
     if (column.numbers++ === 0) column.unit = value.unit;
     else if (column.unit !== value.unit) column.unit = undefined;
+    if (value.unit === undefined) column.hasBare = true;
+    else column.hasUnits = true;
     return;
   }
   if (value.text === '') return;
@@ -73,6 +78,12 @@ function countValue(column: ColumnValues, value: Value, line: Line | undefined):
     column.ambiguous ??= { text: value.text, line };
   } else column.others++;
 }
+
+/** `12.4 H` among numbers without a unit: the letter is a flag. The text keeps it. */
+export const withoutFlag = (value: Value = EMPTY): Value =>
+  value.unit !== undefined && /^[A-Z]$/.test(value.unit) && value.text.endsWith(value.unit)
+    ? { value: value.value, text: value.text }
+    : value;
 
 /** Undefined if all cells are empty. */
 export const isNumeric = ({ numbers, others }: ColumnValues): boolean | undefined =>

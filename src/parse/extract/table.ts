@@ -19,6 +19,7 @@ import {
   refuseAmbiguous,
   summaryOf,
   unpivotRow,
+  withoutFlag,
 } from './column-values.js';
 import {
   type Cells,
@@ -386,7 +387,9 @@ function assemble(name: string, rows: Rows, facts: Facts): Table {
     .flatMap((column): Assembled[] => {
       if (column.plan.spec.start !== undefined) return [axis(column.plan, rows, unique, facts)];
       const own = describe(column, rows, kept.length < count, facts);
-      const named = { column: { ...own, name: unique(own.name) }, value: column.at };
+      const value =
+        column.hasBare && column.hasUnits ? (row: readonly Value[]) => withoutFlag(row[column.at]) : column.at;
+      const named = { column: { ...own, name: unique(own.name) }, value };
       if (!column.hasTexts) return [named];
       const name = unique(`${named.column.name} text`);
       return [named, { column: { name, invented: 'column' }, value: (row) => textOnly(row[column.at]) }];
