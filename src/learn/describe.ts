@@ -341,7 +341,8 @@ function nameByCells({ header, body }: FoundRows, lines: readonly Line[]): Table
     return texts.length >= MIN_WELLS && areWells(texts);
   };
   const wells = body.kinds.flatMap((kind, n) => (kind === 'text' && isUnnamed(n) && areThose(n) ? [n] : []));
-  const places = unitColumnsOf(lines, body, header);
+  const beside = unitColumnsOf(lines, body, header);
+  const places = beside.length > 0 ? beside : unitColumnsOf(lines, body, header, false).slice(0, 1);
   const nameOf = (n: number) =>
     places.length === 1 ? 'unit' : `${header.names.at(-1)?.cells[n - 1] ?? ''} unit`.trim();
   const units = new Map(places.map((n) => [nameOf(n), n + 1]));
@@ -353,7 +354,10 @@ function nameByCells({ header, body }: FoundRows, lines: readonly Line[]): Table
   };
   if (Object.keys(columns).length === 0) return {};
   const [unit = '', ...others] = units.keys();
-  return { ...(hasUnits && { units: { column: others.length === 0 ? unit : [unit, ...others] } }), columns };
+  return {
+    ...(hasUnits && beside.length > 0 && { units: { column: others.length === 0 ? unit : [unit, ...others] } }),
+    columns,
+  };
 }
 
 /** Columns named after wells are one quantity, measured in each well. */

@@ -353,13 +353,22 @@ function unitsOf(line: Line | undefined, { kinds }: Body): 'slash' | 'inHeader' 
 }
 
 /** Columns without a name whose cells are the units of the numbers to their left: `Glucose,,Lactate,` above `1.2,g/L,3.4,mmol/L`. */
-export function unitColumnsOf(lines: readonly Line[], { from, to, kinds }: Body, { names }: Header): number[] {
+export function unitColumnsOf(
+  lines: readonly Line[],
+  { from, to, kinds }: Body,
+  { names }: Header,
+  isBeside = true,
+): number[] {
   const rows = lines.slice(from, Math.min(to, from + MAX_UNIT_ROWS));
   const columns = kinds.flatMap((kind, n) => {
-    if (kind !== 'text' || kinds[n - 1] !== 'number' || names.some(({ cells }) => cells[n])) return [];
+    if (kind !== 'text' || names.some(({ cells }) => cells[n])) return [];
+    if (isBeside && kinds[n - 1] !== 'number') return [];
     const texts = rows.flatMap(({ cells }) => cells[n] || []);
     return texts.every((text) => isUnit(bareUnit(text) ?? '')) ? [{ n, texts }] : [];
   });
+  // A name, a value and a unit below a name and a value are facts.
+  const least = kinds.length - Number(columns.length > 1);
+  if (names.some(({ cells }) => cells.length < least)) return [];
   // A letter can be a flag.
   const all = columns.flatMap(({ texts }) => texts);
   return all.length > 1 && all.some(({ length }) => length > 1) ? columns.map(({ n }) => n) : [];

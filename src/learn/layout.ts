@@ -242,7 +242,9 @@ function withSureNames(table: FoundRows, lines: readonly Line[], isDelimited: bo
   const placed = isDelimited && names.cells.length > width + 1 ? names.cells.length : 0;
   const isLong = width > 1 && rows.every((row) => widthOf(row) > width && row.cells.length > placed);
   // A single blank may separate two columns, of the names and of a row in different places.
-  const isJoined = !isDelimited && /\S \S/.test(names.text) && rows.some(({ cells }) => cells.some(hasTwoNumbers));
+  const isSplit = names.cells.some((cell) => /^[[(].*[\])]$/.test(cell)) && /\S [[(]/.test(names.text);
+  const isJoined =
+    !isDelimited && /\S \S/.test(names.text) && (isSplit || rows.some(({ cells }) => cells.some(hasTwoNumbers)));
   return rows.length > 0 && (isShort || isLong || isJoined) ? withoutNames(table) : table;
 }
 
@@ -412,7 +414,7 @@ function isListOfFacts(lines: readonly Line[], body: Body, header: Header): bool
   // Numbers as names, above rows that have names of their own.
   if (header.names.some(({ cells }) => cells.filter((cell) => PLAIN_NUMBER.test(cell)).length >= 3)) return false;
   const columns = countColumns(body);
-  const units = unitColumnsOf(lines, body, header);
+  const units = names ? unitColumnsOf(lines, body, header) : [];
   const isNamed = (n: number) => units.includes(n) || header.names.some(({ cells }) => (cells[n] ?? '') !== '');
   const named = body.kinds.filter((_, n) => isNamed(n)).length;
   const areNames = repetition(lines, body) < 0.5;
