@@ -1,5 +1,5 @@
 import type { SplitWord } from '../config/grammar.js';
-import { chooseDelimiter, compileSplit, lineFormat, splitAll, splitLine } from '../parse/cells.js';
+import { chooseDelimiter, compileSplit, DECIMAL_COMMAS, lineFormat, splitAll, splitLine } from '../parse/cells.js';
 import { isBlank, isRule, type Line, type TimeSlice } from '../parse/lines.js';
 import { type FixedColumns, findAlignedColumns, findFixedColumns, WHOLE } from './fixed-columns.js';
 import { countColumns, type LongRow } from './header.js';
@@ -49,7 +49,11 @@ export async function splitText(
   const fixed = isDeclared ? [] : findFixedColumns(texts);
   if (isDeclared || (unused(best) === 0 && fixed.length === 0 && !isNameless(best))) return { isPlain: true, ...best };
   const isGrid = characterOf(usual) !== undefined && isEven(best.lines);
-  const others = CANDIDATES.filter((each) => each !== usual && !(isGrid && isBlanks(each)) && splitsLines(each, texts));
+  const hasDecimalCommas = texts.filter((text) => DECIMAL_COMMAS.test(text)).length >= MIN_LINES;
+  const others = CANDIDATES.filter(
+    (each) =>
+      each !== usual && !(isGrid && isBlanks(each)) && !(each === ',' && hasDecimalCommas) && splitsLines(each, texts),
+  );
   let most = Math.max(1, weightOf(best));
   for (const delimiter of others) {
     const split = await trySplit(delimiter);

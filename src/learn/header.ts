@@ -157,7 +157,9 @@ function findReducedHeader(lines: readonly Line[], body: Body, top: number): Hea
   const [names, units, words] = lines.slice(Math.max(from, 0), body.from);
   if (from < top || !names || !units || !words || body.kinds.length < 3) return undefined;
   const isAligned = ({ cells }: Line) => cells.length === body.kinds.length;
-  if (![names, units, words].every(isAligned) || !isUnitRow(units) || isUnitRow(words)) return undefined;
+  if (![names, units, words].every(isAligned) || isUnitRow(words)) return undefined;
+  // Dates and counts are not reduced, and what stands below their names is no unit: `TS,RN,mg/L`.
+  if (!isUnitRow({ ...units, cells: units.cells.filter((_, n) => words.cells[n] !== '') })) return undefined;
   if (!isNames(names, body.kinds.length, 1) || !isNames(words, 0, 0) || hasFacts(names)) return undefined;
   return { from, rows: 1, units: 'nextRow', names: [names], skip: [words], properties: [] };
 }
@@ -326,9 +328,11 @@ const hasFacts = (line: Line): boolean => {
   return cells.filter((cell) => /:(?:\s|$)/.test(cell)).length * 2 >= cells.length;
 };
 
+/** A dash stands for no unit. */
 function isUnitRow(line: Line | undefined): boolean {
   const cells = line ? filledCells(line) : [];
-  return cells.length > 0 && cells.filter(isUnitCell).length * 2 > cells.length;
+  const written = cells.filter((cell) => !/^[-–—]$/.test(cell));
+  return cells.length > 0 && written.filter(isUnitCell).length * 2 >= written.length + Number(written.length > 0);
 }
 
 const isUnitCell = (cell: string): boolean => /^[[(].*[\])]$/.test(cell) || isUnit(bareUnit(cell) ?? '');

@@ -60,7 +60,8 @@ export const isSentAt = (path: unknown): boolean => SENT_AT.includes(path);
 const MAX_FACTS = 60;
 
 /** The fields of a record type that occurs once are facts; other types are tables. */
-export function describeRecords({ tree, lines }: Records): ParseMapping {
+export function describeRecords(records: Records): ParseMapping {
+  const { tree, lines } = records;
   const types = new Map<string, number>();
   for (const { cells } of lines) if (cells[0]) types.set(cells[0], (types.get(cells[0]) ?? 0) + 1);
   const names = types.has('MSH') ? HL7 : types.has('H') && types.has('L') ? LIS2 : new Map<string, string>();
@@ -68,8 +69,10 @@ export function describeRecords({ tree, lines }: Records): ParseMapping {
   const tables: Record<string, TableMapping> = {};
   for (const [type, count] of types) {
     const [row] = tree.rows(type) ?? [];
-    if (count > 1) tables[type] = { rows: type, ...columnsOf(type, tree, names) };
-    else if (row) {
+    if (count > 1) {
+      const { columns, ...table } = columnsOf(type, tree, names);
+      tables[type] = { rows: type, ...table, columns: { ...ownersOf(type, records, names, types), ...columns } };
+    } else if (row) {
       for (const [path, { text }] of tree.values(row)) {
         if (!/[\p{L}\p{N}]/u.test(text) || Object.keys(facts).length >= MAX_FACTS) continue;
         const known = names.get(path);
@@ -81,6 +84,40 @@ export function describeRecords({ tree, lines }: Records): ParseMapping {
   const date = RUN_AT.find((path) => /^(?:19|20)\d{6}/.test(tree.lookup(path)()?.text ?? ''));
   if (date !== undefined) facts['date'] = { from: date, format: FORMATS };
   return { format: 'records', facts, tables };
+}
+
+/** What a result belongs to: its patient and specimen, if the file has several. */
+const OWNERS: Readonly<Record<string, readonly string[]>> = {
+  R: ['P/3', 'P/4', 'O/3'],
+  OBX: ['PID/3', 'OBR/2', 'OBR/3'],
+};
+
+function ownersOf(
+  type: string,
+  { tree, lines }: Records,
+  names: ReadonlyMap<string, string>,
+  types: ReadonlyMap<string, number>,
+): Record<string, string> {
+  const paths = OWNERS[type] ?? [];
+  const chain = [...new Set(paths.map((path) => path.split('/')[0] ?? ''))];
+  // A result directly below a patient is not of the specimen of the patient before.
+  const known = new Set<string>();
+  const absent = new Set<string>();
+  for (const { cells } of lines) {
+    const [own = ''] = cells;
+    if (own === type) for (const owner of chain) if (!known.has(owner)) absent.add(owner);
+    if (!chain.includes(own)) continue;
+    for (const inner of chain.slice(chain.indexOf(own))) known.delete(inner);
+    known.add(own);
+  }
+  const owners = paths.filter((path) => {
+    const [owner = ''] = path.split('/');
+    const isFilled = (row: Parameters<Tree['values']>[0]) =>
+      [...tree.values(row)].some(([at, { text }]) => at === path && text !== '');
+    const isNamed = names.has(path) && (types.get(owner) ?? 0) > 1 && !absent.has(owner);
+    return isNamed && tree.rows(owner)?.every(isFilled);
+  });
+  return Object.fromEntries(owners.map((path) => [names.get(path) ?? path, `/${path}`]));
 }
 
 /** The fields that some record of the type fills; components of a field are columns of their own. */

@@ -49,8 +49,10 @@ export function describeTypedLines(texts: readonly string[]): TypedLines | undef
 function splitTyped(texts: readonly string[], delimiter: string): Line[] | undefined {
   const format = lineFormat(delimiter, '"');
   const lines: Line[] = [];
+  const last = texts.findLastIndex((text) => text.trim() !== '');
   for (const [n, text] of texts.entries()) {
-    if (text.trim() === '') continue;
+    // `END`
+    if (text.trim() === '' || (n === last && n > 0 && CODE.test(text.trim()))) continue;
     const { cells } = splitLine({ number: n + 1, text, cells: [] }, format);
     if (cells.length < 2 || !CODE.test(cells[0] ?? '')) return undefined;
     lines.push({ number: n + 1, text, cells: withoutEmptyEnd(cells) });

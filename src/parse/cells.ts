@@ -89,12 +89,16 @@ const BLANKS = ['spaces', 'whitespace'];
 const SAMPLE_LINES = 1000;
 const SAMPLE_CHARACTERS = 100_000;
 
+/** `200,0  2,05E+03`: numbers with blanks between them. */
+export const DECIMAL_COMMAS = /^\s*[-+]?\d+,\d+(?:[eE][-+]?\d+)?(?:\s+[-+]?\d+,\d+(?:[eE][-+]?\d+)?)+\s*$/;
+
 /** The delimiter that splits the longest sequence of lines into the same number of cells. */
 export function findDelimiter(texts: readonly string[]): string | undefined {
   const sample = texts
     .slice(0, SAMPLE_LINES)
     .filter((text) => !BOX_RULE.test(text))
-    .map((text) => text.slice(0, SAMPLE_CHARACTERS).replace(/"[^"]*"/g, 'q'));
+    .map((text) => text.slice(0, SAMPLE_CHARACTERS).replace(/"[^"]*"/g, 'q'))
+    .map((text) => (DECIMAL_COMMAS.test(text) ? text.replaceAll(',', '.') : text));
   const character = best(CHARACTERS, sample);
   // Blanks also separate the words of sentences, so they must be far more regular.
   const least = Math.max(3, 2 * (character?.run ?? 0) + 1);

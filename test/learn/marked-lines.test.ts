@@ -47,7 +47,7 @@ describe('names of columns in a list above the rows', () => {
   });
 
   test.each([
-    ['Columns:\n1: Time, s\n2: Depth [m]\n3: Oxygen [umol/kg]\n', ['Time, s', 'Depth [m]', 'Oxygen [umol/kg]']],
+    ['Columns:\n1: Time, s\n2: Depth [m]\n3: Oxygen [umol/kg]\n', ['Time [s]', 'Depth [m]', 'Oxygen [umol/kg]']],
     ['% Station 7\n% Column 1 - Day\n% Column 2 - Depth (m)\n% Column 3 - Flag\n', ['Day', 'Depth [m]', 'Flag']],
     ['# Scan 4\n# Column.1: energy eV\n# Column.2: mu\n# Column.3: i0\n#---\n', ['energy eV', 'mu', 'i0']],
   ])('can be written in several ways: %j', async (above, names) => {

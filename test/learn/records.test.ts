@@ -86,3 +86,27 @@ describe('a log of a borehole', () => {
     expect(doubts.join()).toContain('below ~A');
   });
 });
+
+describe('results of several specimens', () => {
+  const result = (n: number) => `R|1|^^^GLU|${90 + n}|mg/dL||N||F`;
+
+  test('have the patient and the specimen that they belong to', async () => {
+    const lines = [1, 2].flatMap((n) => [`P|${n}||PID-${n}`, `O|${n}|S-${n}`, result(n)]);
+    const record = await read(['H|\\^&|||Analyser', ...lines, 'L|1|N'].join('\n'));
+    const results = record.tables.findIndex(({ name }) => name === 'R');
+    expect(
+      rows(record, results).map((row) => [row['laboratory patient id'], row['specimen id'], row['value']]),
+    ).toEqual([
+      ['PID-1', 'S-1', 91],
+      ['PID-2', 'S-2', 92],
+    ]);
+  });
+
+  test('have no specimen if one of them stands directly below a patient', async () => {
+    const lines = ['P|1||PID-1', 'O|1|S-1', result(1), 'O|2|S-2', result(2), 'P|2||PID-2', result(3)];
+    const record = await read(['H|\\^&|||Analyser', ...lines, 'L|1|N'].join('\n'));
+    const results = record.tables.findIndex(({ name }) => name === 'R');
+    expect(columns(record, results)).not.toContain('specimen id');
+    expect(rows(record, results).at(-1)).toMatchObject({ 'laboratory patient id': 'PID-2', value: 93 });
+  });
+});

@@ -55,3 +55,10 @@ describe('lines of several kinds, named by their first cell', () => {
     expect((await measured(text)).mapping.format).not.toBe('records');
   });
 });
+
+test('the last line can be a code alone', async () => {
+  const data = ['D,0.0,4.085,1.10', 'D,0.5,15.561,0.95', 'D,1.0,1.789,2.58'];
+  const record = await read(['H,Method,fast', 'H,Gain,80', 'H,Rate,100', ...data, 'END', ''].join('\n'));
+  expect(meta(record)).toMatchObject({ Method: 'fast', Gain: 80 });
+  expect(rows(record)).toHaveLength(3);
+});

@@ -126,13 +126,13 @@ export function isUnit(written: string): boolean {
 const isCount = (factor: string, n: number): boolean =>
   n === 0 && /^(?:1|#|1000|10?[eE]\d|x?10\^\d{1,2})$/.test(factor);
 
-/** A unit without the brackets around it; undefined if it is empty. */
+/** A unit without the brackets around it; undefined if it is empty, or a dash for none. */
 export function bareUnit(written: string | undefined): string | undefined {
   const unit = written
     ?.trim()
     .replace(/^(?:\[(.*)\]|\((.*)\))$/, '$1$2')
     .trim();
-  return unit === '' ? undefined : unit;
+  return unit === undefined || /^[-–—]?$/.test(unit) ? undefined : unit;
 }
 
 const BRACKETS = new Map([
@@ -187,11 +187,12 @@ const hasOwnUnit = (name: string): boolean => {
   return unit.length > 1 && unit.length < name.length - 1 && isUnit(unit);
 };
 
-/** A single letter after a comma is part of the name: `Sensor, A`. */
+/** A single letter after a comma is part of the name, `Sensor, A`, unless that says what was measured: `Current, A`. */
 function unitAfterComma(name: string): { name: string; unit: string } | undefined {
   const at = name.lastIndexOf(',');
   const unit = name.slice(at + 1).trim();
-  if (at < 1 || /^[A-Za-z]?$/.test(unit) || !isUnit(unit)) return undefined;
+  const isLetter = /^[A-Za-z]?$/.test(unit) && !BY_LETTER[unit]?.test(name.slice(0, at));
+  if (at < 1 || isLetter || !isUnit(unit)) return undefined;
   return { name: name.slice(0, at).trim(), unit };
 }
 
@@ -245,7 +246,7 @@ const BY_LETTER: Readonly<Record<string, RegExp>> = {
     K: /temp/i,
     C: /temp/i,
     F: /temp/i,
-    V: /volt|potential|bias|spannung|tension|\bhv\b/i,
+    V: /volt|potential|bias|batt|spannung|tension|\bhv\b/i,
     A: /current|strom|courant/i,
   },
   ...{ W: /power|leistung/i, s: /time|duration|delay|interval|exposure|dwell|period/i, h: /time|duration/i },

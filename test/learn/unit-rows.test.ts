@@ -1,0 +1,30 @@
+import { expect, test } from 'vitest';
+import { columns, read, rows } from '../support/reading.js';
+
+test('units are known below names of which some are of dates and counts, and above words for how they were reduced', async () => {
+  const head = ['"TIMESTAMP","RECORD","DO_Avg","Light_Avg"', '"TS","RN","mg/L","lux"', '"","","Avg","Smp"'];
+  const data = [0, 1, 2, 3].map((n) => `"2024-05-17 09:0${n}:00",${n},8.2${n},37${n}`);
+  const record = await read(['"TOA5","Met_2","CR1000","14976","Table1"', ...head, ...data, ''].join('\n'));
+  expect(columns(record).slice(2)).toEqual(['DO_Avg [mg/L]', 'Light_Avg [lux]']);
+  expect(rows(record)).toHaveLength(4);
+});
+
+test('a letter after a comma is a unit if the name says what was measured', async () => {
+  const record = await read('"#","Battery, V (S/N: 7, SEN: 8)","Sensor, A"\n1,12.5,1.5\n2,12.6,1.6\n3,12.7,1.7\n');
+  expect(columns(record)).toEqual(['#', 'Battery (S/N: 7, SEN: 8) [V]', 'Sensor, A']);
+});
+
+test('a dash in a row of units stands for none', async () => {
+  const record = await read(
+    'Wave S1,Counts S1,Wave S2,Counts S2\nnm,-,nm,-\n100.5,7.5,100.5,6.5\n101.5,8.5,101.5,9.5\n',
+  );
+  expect(columns(record).slice(1, 2)).toEqual(['Counts S1']);
+  const unitless = await read('Wave  Counts\n-  -\n400,5  7,25\n401,5  8,25\n402,5  8,35\n');
+  expect(columns(unitless)).toEqual(['Wave', 'Counts']);
+});
+
+test('a comma within numbers that have blanks between them is a decimal mark', async () => {
+  const data = ['200,0  2,0565E+03', '203,5  4,9365E+03', '207,0  3,2305E+03', '210,5  3,4008E+03'];
+  const record = await read(['# Serial number: A1', '# Resolution: 4', ...data, ''].join('\n'));
+  expect(rows(record)[1]).toEqual({ 'column 1': 203.5, 'column 2': 4936.5 });
+});
