@@ -17,7 +17,7 @@ export const NUMBER_NAME = /version|serial|firmware|software|release|number|\bno
 
 export const isUnsetText = (text: string): boolean => isUnsetDay(readIso(text) ?? dateCandidates(text)[0]?.iso ?? '');
 
-/** Beginnings of words. Languages: English, German, French, Spanish, Italian, Portuguese, Dutch, Swedish, and CJK. */
+/** Beginnings of words. Languages: English, German, French, Spanish, Italian, Portuguese, Dutch, Swedish, Polish, Czech, Russian, and CJK. */
 const startsOf = (...words: readonly string[]): RegExp =>
   new RegExp(`(?<!\\p{L})(?:${words.join(' ').trim().split(/\s+/).join('|')})`, 'iu');
 
@@ -30,8 +30,9 @@ const DOCUMENT = anyOf(
     'report print output export convert generat result',
     'bericht druck gedruckt ausdruck ausgabe rapport imprim impres informe emisi emitid',
     'referto stampa relat[óo]rio afdruk afgedrukt utskri',
+    'eksport wydruk raport tisk vyti[šs] zpr[áa]va экспорт печат отч[её]т',
   ),
-  /印刷|打印|出力|报告|報告|导出|エクスポート/,
+  /印刷|打印|列印|出力|报告|報告|导出|匯出|エクスポート|내보|인쇄|출력|보고/,
 );
 
 const SIGNING = anyOf(
@@ -39,8 +40,9 @@ const SIGNING = anyOf(
     'review revis revu approv approuv aprob aprov authori[sz] releas witness verif v[ée]rifi check(?:ed|er)',
     'sign(?!al|if) firma assina unterschr unterzeich gepr[üu]ft [üu]berpr[üu]f freig genehm',
     'beoordeel goedkeur goedgekeur ondertek handtek gecontrol granska godk[äa]n underskri kontrollera',
+    'sprawdz zatwierdz podpis zkontrol schv[áa]l провер утвер подпис',
   ),
-  /承認|審査|署名|批准|审核|复核|签名|签字/,
+  /承認|審査|署名|批准|审核|審核|复核|覆核|签名|签字|승인|검토|확인|서명/,
 );
 
 const OTHER = anyOf(
@@ -58,15 +60,17 @@ const OTHER = anyOf(
     'opgeslag sparad enregistr archiv backup import upload download sent transmi gesendet versand publish',
     'method m[ée]thod m[ée]tod metod templat vorlage plantilla modello mod[èe]le sjabloon mall(?!\\p{L})',
     'audit log-?in logon process reprocess evaluat auswert recalc',
+    'utworz zapis zmien modyf wersj ulo[žz]en vytvo[řr] zm[ěe]n созда сохран измен обновл верси метод',
     // Samples and people.
     'birth born dob geburt naissance nacim nascit nascim geboort f[öo]delse receiv empfang eingang regist order',
     'prepar probe\\w*nahme entnahme pr[ée]l[èe]v preliev monstername provtag',
     '(?:sample|specimen)s?\\s(?:was\\s)?(?:collect|taken|draw)',
     // Days to come.
     'expir exp\\.?\\s?(?:date|$) due next valid verfall ablauf g[üu]ltig p[ée]remp caduc venc scaden geldig verval',
-    'utg[åa]ng giltig deliver purchas ship',
+    'utg[åa]ng giltig deliver purchas ship wa[żz]n urodz narozen platn калибр поверк рожден срок годен',
   ),
-  /校正|校准|作成|创建|生成|保存|更新|修正|修改|变更|期限|有效|有効|到期|製造|生产|安装|設置|メソッド|方法|维护|保守|監査|审计/,
+  /校正|校准|作成|创建|建立|生成|保存|儲存|更新|修正|修改|变更|變更|期限|有效|有効|到期|製造|生产|安装|設置|メソッド|方法|维护|保守|監査|审计/,
+  /생성|작성|교정|보정|저장|수정|변경|유효|만료|제조|설치|방법|점검/,
 );
 
 const RUN = anyOf(
@@ -77,18 +81,30 @@ const RUN = anyOf(
     'mesur d[ée]but d[ée]marr essai lancement r[ée]alis medic medid medi[çc] adquis inici comienzo ensa[yi]o prueba inyec',
     'lectura misur acquis inizio avvio prova iniez lettura esegui aquis in[íi]ci inje[çc] leitura',
     'meting gemeten injecti opname m[äa]t(?:ning|dat|tid|start) uppm[äa]t prov(?!id|is) injicer k[öo]rning',
+    'pomiar mierzon rozpocz badani m[ěe][řr]en za[čc][áa]t измер начал анализ испыт запуск',
   ),
-  /測定|測量|分析|开始|開始|测量|测定|测试|采集|検査|检测|試験|注入|进样|実験|实验|运行|取得/,
+  /測定|測量|測試|分析|开始|開始|测量|测定|测试|采集|採集|検査|检测|檢測|試験|注入|进样|実験|實驗|实验|运行|取得/,
+  /측정|시작|분석|검사|시험|실험|주입/,
 );
 
 const END = anyOf(
-  startsOf('end(?!po|o) stop finish complet abgeschl fin(?:e|al|i)?(?!\\p{L}) fim t[ée]rmino einde slut'),
-  /終了|结束|完成/,
+  startsOf(
+    'end(?!po|o) stop finish complet abgeschl fin(?:e|al|i)?(?!\\p{L}) fim t[ée]rmino einde slut',
+    'koniec zako[ńn]cz konec ukon[čc] оконч заверш конец',
+  ),
+  /終了|结束|結束|完成|종료|완료/,
 );
 
 /** Names of dates and times. Some columns are named after the format: `yyyy-mm-ddThh:mm`. */
 export const DATE_NAME =
-  /yyyy|date|datum|dato|fecha|data\b|time|zeit|uhr|heure|hora|\bora\b|tijd|\btid\b|stamp|дата|日付|日時|日期|时间|時刻|時間|날짜|일시/iu;
+  /yyyy|date|datum|dato|fecha|data\b|time|zeit|uhr|heure|hora|\bora\b|tijd|\btid\b|stamp|дата|время|godzin|czas|(?<!\p{L})čas(?!\p{L})|日付|日時|日期|时间|時刻|時間|날짜|일시|일자|시간|시각/iu;
+
+/** What was done at a moment: a number after it is that moment, unlike after `Run` or `Sample`. */
+export const DONE = startsOf(
+  'acquired measured started begun recorded analy[sz]ed collected performed injected',
+  'gemessen messbeginn aufgenommen beginn start(?!\\p{L}) d[ée]but mesur[ée] inicio medido inizio misurato in[íi]cio',
+  'gemeten uppm[äa]tt rozpocz измерено начало',
+);
 
 /** What the words around a date say about it. */
 export function roleOf(written: string): DateRole {
@@ -123,9 +139,12 @@ export function roleOfPath(path: string): DateRole {
 /** Where dates are in a file of lines. `title`: of all lines, such as the name of a sheet. `end`: of the last table. */
 export function openDatePlaces(lines: readonly Line[], end: number, title = '') {
   const headings = headingsOf(lines, title);
+  // A name alone in the line above a date that is alone in its line.
+  const labelAbove = (n: number): string =>
+    /^\P{L}{0,4}\p{L}\D{0,60}$/u.exec(lines[n - 1]?.text.trim() ?? '')?.[0] ?? '';
   const roleAt = (n: number, before: string, date: string, after: string): DateRole => {
-    const words = /\p{L}/u.test(before) ? before : after;
     const { text = '' } = lines[n] ?? {};
+    const words = [before, after, text.trim() === date ? labelAbove(n) : ''].find((each) => /\p{L}/u.test(each)) ?? '';
     // A line below the readings that is only a date, or has the number of a page, is that of a print.
     if (end > 0 && n >= end && !/\p{L}{2}/u.test(words)) return 'other';
     if (/(?<!\p{L})(?:page|seite|p[áa]gin[ae]|pagina|sida) \d/iu.test(text)) return 'other';
@@ -133,6 +152,9 @@ export function openDatePlaces(lines: readonly Line[], end: number, title = '') 
     const near = words.split(/ {2,}|[,;|\t]/).findLast((part) => /\p{L}/u.test(part)) ?? '';
     const own = words === before && roleOf(near) === 'run' ? near : words;
     const role = roleUnder(own, headings[n] ?? '');
+    // `PARAM,2026-02-01,EXPORTED`
+    const [, behind = ''] = /^[,;\t|]([^,;\t|]+)[,;\t|]*$/.exec(text.slice(text.indexOf(date) + date.length)) ?? [];
+    if (roleOf(behind) === 'other' && role !== 'run' && role !== 'end') return 'other';
     return role === 'plain' && isSigned(lines, n, text.slice(0, text.indexOf(date))) ? 'other' : role;
   };
   return {
@@ -145,6 +167,8 @@ export function openDatePlaces(lines: readonly Line[], end: number, title = '') 
       const at = text.indexOf(date);
       return at < 0 ? 'plain' : roleAt(n, text.slice(0, at), date, text.slice(at + date.length));
     },
+    /** The number of the line that has nothing but this text. */
+    lineOf: (text: string): number | undefined => lines.find((line) => line.text.trim() === text)?.number,
     /** The lines that give a value to a name. */
     linesWith: (name: string, text: string): number[] =>
       lines.flatMap((line, n) => {
@@ -206,7 +230,7 @@ function headingIn({ text, cells }: Line, next: Line | undefined): Heading | und
   if (written.length > MAX_HEADING) return undefined;
   const bare = written.replace(/^[\s#*=\-_~[<({]+|[\s*=\-_~\]>)}:]+$/g, '').replace(/^\d+(?:\.\d+)*[.)]? /, '');
   if (bare.length > 60 || !/\p{L}{3}/u.test(bare) || /[:=;\t|]|\d{3}/.test(bare)) return undefined;
-  const isMarked = /^[[<]|^[*=\-_~#]{2}.*[*=\-_~#]{2}$|^#+ ?\p{L}[^:=]*$/u.test(written);
+  const isMarked = /^[[<][^\]>]*[\]>]?$|^[*=\-_~#]{2}.*[*=\-_~#]{2}$|^#+ ?\p{L}[^:=]*$/u.test(written);
   const indent = (line: string) => line.length - line.trimStart().length;
   const isName = /:$/.test(written) && next !== undefined && indent(next.text) > indent(text);
   if (!isMarked && !isName && /[:=]$/.test(written)) return undefined;

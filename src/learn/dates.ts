@@ -8,6 +8,7 @@ import {
   DATE_NAME,
   type DatePlaces,
   type DateRole,
+  DONE,
   isUnsetText,
   NUMBER_NAME,
   RANK,
@@ -162,7 +163,9 @@ export function findDates(
     }
   }
   const compact = compactFact(facts);
-  const fact = dateFact(facts) ?? compact.fact;
+  const written = dateFact(facts);
+  const isCompact = compact && RANK[compact.role] > RANK[written?.role ?? 'other'];
+  const fact = isCompact ? compact.fact : written?.fact;
   const texted = [...facts.map(({ text }) => text), ...texts];
   const found = { pools, columns, days: new Set(texted.flatMap(daysIn)), texts, rowDays: firstAndLast(dated) };
   const row = firstRowDate(rows, tables);
@@ -172,13 +175,13 @@ export function findDates(
   // Rows have the time of the measurement; a fact may have that of the export, unless its name tells otherwise.
   const isOfRun = facts.some(({ name, role }) => role === 'run' && fact?.includes(name));
   if (firstRow && !isOfRun) return { ...found, fact: undefined, firstRow };
-  if (fact && fact.length > 1 && fact !== compact.fact)
+  if (fact && fact.length > 1 && !isCompact)
     pools.push({ name: fact[0] ?? '', texts: [fact.map((name) => meta.get(name)?.text ?? '').join(' ')] });
   const other = fact ? undefined : facts.find(({ text }) => isDate(text) && !isUnsetText(text));
   return {
     ...found,
     fact,
-    ...(fact === compact.fact && { format: compact.format }),
+    ...(isCompact && { format: compact.format }),
     ...(other && { other: factDate(other) }),
   };
 }
@@ -203,7 +206,7 @@ const factDate = ({ name, text }: NamedText): OtherDate => ({
 function roleOfFact(name: string, text: string, places: DatePlaces | undefined): DateRole {
   if (name.startsWith('/')) return roleOfPath(name);
   if (!places || !isDate(text)) return roleOf(name);
-  const [, line] = /^[A-Z]{1,2}(\d+)$/.exec(name) ?? [];
+  const line = /^[A-Z]{1,2}(\d+)$/.exec(name)?.[1] ?? (/^heading \d+$/.test(name) ? places.lineOf(text) : undefined);
   // A fact without a name: the words beside it are its name.
   if (line !== undefined) return places.roleBeside(Number(line), text);
   const [, base = name, time = '1'] = /^(.*?) \((\d+)\)$/.exec(name) ?? [];
@@ -309,32 +312,42 @@ interface NamedText {
 interface DateColumn extends NamedText, Pick<FirstRow, 'table' | 'format' | 'doubt'> {}
 
 /** Only their names show that `20231120`, `163016`, `1700497816` and `45250.6` are not numbers. */
-function compactFact(facts: readonly NamedText[]): { fact?: readonly string[]; format?: string } {
+function compactFact(facts: readonly NamedText[]): CompactDate | undefined {
   const isOfRun = ({ name, role }: NamedText) =>
-    DATE_NAME.test(name) && role !== 'other' && !ELAPSED.test(name) && !HALF.test(name);
-  const stamp = facts.find((each) => isOfRun(each) && STAMP.test(each.text));
-  if (stamp) return { fact: [stamp.name], format: 'yyyyMMddHHmmss' };
-  const day = facts.find(
-    (each) => isOfRun(each) && DAY_NAME.test(each.name) && /^(19|20)\d\d[01]\d[0-3]\d$/.test(each.text),
-  );
+    (DATE_NAME.test(name) || DONE.test(name)) && role !== 'other' && !ELAPSED.test(name) && !HALF.test(name);
+  const best = (form: RegExp, isNamed = (_name: string): boolean => true) =>
+    facts
+      .filter((each) => isOfRun(each) && form.test(each.text) && isNamed(each.name))
+      .toSorted((a, b) => RANK[b.role] - RANK[a.role])[0];
+  const isDay = (name: string) => DAY_NAME.test(name) || DONE.test(name);
+  const stamp = best(STAMP);
+  if (stamp) return { fact: [stamp.name], format: 'yyyyMMddHHmmss', role: stamp.role };
+  const day = best(/^(19|20)\d\d[01]\d[0-3]\d$/, isDay);
   if (day) {
     const time = facts.find(({ name, text }) => TIME_NAME.test(name) && /^[0-2]\d[0-5]\d[0-5]\d$/.test(text));
-    return time ? { fact: [day.name, time.name], format: 'yyyyMMdd HHmmss' } : { fact: [day.name], format: 'yyyyMMdd' };
+    const { role } = day;
+    return time
+      ? { fact: [day.name, time.name], format: 'yyyyMMdd HHmmss', role }
+      : { fact: [day.name], format: 'yyyyMMdd', role };
   }
-  const epoch = facts.find((each) => isOfRun(each) && EPOCH.test(each.text));
+  const epoch = best(EPOCH);
   // 2000 to 2063 in days, as spreadsheets count them.
-  const serial = facts.find(
-    (each) => isOfRun(each) && DAY_NAME.test(each.name) && /^(?:3[7-9]|4\d|5\d)\d{3}(?:\.\d+)?$/.test(each.text),
-  );
-  if (!epoch && serial) return { fact: [serial.name], format: 'excel' };
-  return epoch ? { fact: [epoch.name], format: /^\d{13}$/.test(epoch.text) ? 'epochMs' : 'epoch' } : {};
+  const serial = best(/^(?:3[7-9]|4\d|5\d)\d{3}(?:\.\d+)?$/, (name) => DAY_NAME.test(name));
+  if (epoch) return { fact: [epoch.name], format: /^\d{13}$/.test(epoch.text) ? 'epochMs' : 'epoch', role: epoch.role };
+  return serial && { fact: [serial.name], format: 'excel', role: serial.role };
+}
+
+interface CompactDate {
+  readonly fact: readonly string[];
+  readonly format: string;
+  readonly role: DateRole;
 }
 
 /**
  * The fact that most likely is the date of the run, together with its time if that is another fact. None if two dates
  * of the same name are different days.
  */
-function dateFact(facts: readonly NamedText[]): string[] | undefined {
+function dateFact(facts: readonly NamedText[]): Pick<CompactDate, 'fact' | 'role'> | undefined {
   const dated = facts.filter(({ text, role }) => RANK[role] > 0 && isDate(text) && !isUnsetText(text));
   const [best] = dated.toSorted((a, b) => RANK[b.role] - RANK[a.role]);
   // A name that says nothing about dates: a batch can be called 2026-01-05.
@@ -343,14 +356,15 @@ function dateFact(facts: readonly NamedText[]): string[] | undefined {
   const isRival = ({ name, text, role }: NamedText) =>
     role === best.role && name.startsWith(`${best.name} (`) && dayOf(text) !== dayOf(best.text);
   if (dated.some(isRival)) return undefined;
-  if (hasTime(best.text)) return [best.name];
+  const { role } = best;
+  if (hasTime(best.text)) return { fact: [best.name], role };
   const times = facts.filter(({ name, text }) => isTime(text) && TIME_NAME.test(name) && !areOpposite(best.name, name));
   const rest = best.name.replace(DAY_NAME, '').toLowerCase();
   const at = facts.findIndex(({ name }) => name === best.name);
   const time =
     times.find(({ name }) => name.replace(TIME_NAME, '').toLowerCase() === rest) ??
     [facts[at + 1], facts[at - 1]].find((near) => near && times.includes(near));
-  return time ? [best.name, time.name] : [best.name];
+  return { fact: time ? [best.name, time.name] : [best.name], role };
 }
 
 const START_NAME = /start|begin|début/i;
@@ -360,8 +374,8 @@ const END_NAME = /end(?!\p{L}*point)|stop|finish|\bfin\b/iu;
 const areOpposite = (one: string, other: string): boolean =>
   (START_NAME.test(one) && END_NAME.test(other)) || (END_NAME.test(one) && START_NAME.test(other));
 
-const TIME_NAME = /time|zeit|heure|hora|\bora\b|tijd|\btid\b|时间|時刻|時間/i;
-const DAY_NAME = /date|datum|fecha|\bdata\b|日付|日期/i;
+const TIME_NAME = /time|zeit|heure|hora|\bora\b|tijd|\btid\b|godzin|czas|время|时间|時刻|時間|시간|시각/iu;
+const DAY_NAME = /date|datum|fecha|\bdata\b|дата|日付|日期|날짜|일자/iu;
 function describeDates(
   { fact, format, columns }: FoundDates,
   formats: readonly string[],

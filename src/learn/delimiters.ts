@@ -3,7 +3,7 @@ import { chooseDelimiter, compileSplit, DECIMAL_COMMAS, lineFormat, splitAll, sp
 import { isBlank, isRule, type Line, type TimeSlice } from '../parse/lines.js';
 import { type FixedColumns, findAlignedColumns, findFixedColumns, WHOLE } from './fixed-columns.js';
 import { countColumns, type LongRow } from './header.js';
-import { isMeasure, isWord, kindsOf, mergeKinds, type Range } from './kinds.js';
+import { isMeasure, isWord, kindsOf, mergeKinds, nameBefore, type Range } from './kinds.js';
 import { type FoundRows, type FoundTable, findLayout, type Layout, withoutNames } from './layout.js';
 
 /** Which delimiter splits a file, judged by the tables that it yields. */
@@ -105,12 +105,6 @@ async function addFixedColumns(split: Split, columns: FixedColumns, slice: TimeS
   };
 }
 
-/** `rxGain   = 31` */
-const NAME_AND_SIGN = /^[^\p{L}:=]{0,20}\p{L}[^:=\t,;|]{0,60}([:=])(?![\\/]|\d\d:)/u;
-
-/** What follows the name of a row, not of a fact: `S1: 0.12 0.34`. */
-const SEVERAL = /^\s*[-+\d.,eE]+(?:[\s;|]+[-+\d.,eE]+)+\s*$|[\t;|].*[\t;|]|,\S+,/;
-
 /** Whether nearly all lines are another name, the same sign and one value. Values that look alike are no column then. */
 function areFacts(texts: readonly string[]): boolean {
   const filled = texts.filter((text) => text.trim() !== '');
@@ -119,9 +113,8 @@ function areFacts(texts: readonly string[]): boolean {
     const names = new Set<string>();
     for (const [n, text] of filled.entries()) {
       if (names.size + filled.length - n < filled.length * 0.9) return false;
-      if (!text.includes(sign)) continue;
-      const [start, own] = NAME_AND_SIGN.exec(text) ?? [];
-      if (start !== undefined && own === sign && !SEVERAL.test(text.slice(start.length))) names.add(start.trim());
+      const name = text.includes(sign) ? nameBefore(sign, text) : undefined;
+      if (name !== undefined) names.add(name);
     }
     return names.size >= filled.length * 0.9;
   });

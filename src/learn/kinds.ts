@@ -79,7 +79,7 @@ export const isMeasure = (kind: CellKind | undefined): boolean => kind === 'numb
 
 /** What the first name of a column can say: the rows or columns are samples, or quantities. */
 const SUBJECT =
-  /^(?:samples?|specimens?|proben?|[ée]chantillons?|muestras?|campion[ei]|runs?|replicates?|measurements?|messung|tests?|positions?|vials?|tubes?|cells?|wells?|injections?|scans?|cycles?|peaks?|compounds?|components?|analytes?|elements?|parameters?|quantit(?:y|ies)|propert(?:y|ies)|variables?|channels?|labels?|groups?|species|names?|keys?|items?|settings?|id|no|nr)(?:[ _.]*(?:id|code|name|no|nr|number|#))*[.:]?$|^#$/i;
+  /^(?:samples?|specimens?|proben?|[ée]chantillons?|muestras?|campion[ei]|runs?|replicates?|measurements?|messung|tests?|positions?|vials?|tubes?|cells?|wells?|injections?|scans?|cycles?|peaks?|compounds?|components?|analytes?|elements?|parameters?|quantit(?:y|ies)|propert(?:y|ies)|variables?|channels?|labels?|groups?|species|names?|keys?|items?|settings?|pr[óo]bk[ai]|vzor(?:ek|ky)|образ(?:ец|цы)|номер|id|no|nr)(?:[ _.]*(?:id|code|name|no|nr|number|#))*[.:]?$|^(?:試料|検体|サンプル|样品|樣品|시료|샘플|番号|序号|编号|編號|번호)名?$|^#$/i;
 
 export const isSubject = (name: string): boolean => SUBJECT.test(name);
 
@@ -101,6 +101,8 @@ export const isQuantity = (name: string): boolean => QUANTITY.test(name) || unit
 const NAME_OF_FACT =
   /^(?:sample|specimen|operator|user|analyst|method|instrument|project|batch|lot|date|time|serial|model|detector|comments?|probe|bediener|benutzer|methode|ger[äa]t|datum|zeit)(?:[ _.-]*(?:id|name|no|nr|number|type))?[.:]?$/i;
 
+export const isFactName = (name = ''): boolean => NAME_OF_FACT.test(name);
+
 /**
  * `Year` `Month` `Day` above `2020` `09` `22`: as many values as words. They are numbers, or two of the words are names
  * of facts, one beside the other, so that they are no name and its value.
@@ -108,12 +110,31 @@ const NAME_OF_FACT =
 export function areNamesAbove({ cells }: Line, below: Line | undefined): boolean {
   if (cells.length < 3 || !below || new Set(cells).size < cells.length) return false;
   if (!cells.every((cell) => /^\p{L}{2}[^\d:=]*$/u.test(cell))) return false;
-  const isFactName = (cell: string | undefined): boolean => cell !== undefined && NAME_OF_FACT.test(cell);
   const areFacts = cells.some((cell, n) => isFactName(cell) && isFactName(cells[n + 1]));
   // Names without a gap between them are one: `PositionType`.
   if (below.cells.length !== cells.length) return areFacts && below.cells.length > cells.length;
   return areFacts || below.cells.every((cell) => /^[-+]?\d/.test(cell));
 }
+
+/** `rxGain   = 31` */
+const NAME_AND_SIGN = /^[^\p{L}:=]{0,20}\p{L}[^:=\t,;|]{0,60}([:=])(?![\\/]|\d\d:)/u;
+
+/** What follows the name of a row, not of a fact: `S1: 0.12 0.34`. */
+const SEVERAL = /^\s*[-+\d.,eE]+(?:[\s;|]+[-+\d.,eE]+)+\s*$|[\t;|].*[\t;|]|,\S+,/;
+
+/** The name before the sign, if one value follows it. */
+export function nameBefore(sign: string, text: string): string | undefined {
+  const [start, own] = NAME_AND_SIGN.exec(text) ?? [];
+  return start !== undefined && own === sign && !SEVERAL.test(text.slice(start.length)) ? start.trim() : undefined;
+}
+
+/** Whether each line is a name, the same sign and one value. */
+export const areSignedPairs = (lines: readonly Line[]): boolean =>
+  [':', '='].some((sign) => lines.every(({ text }) => nameBefore(sign, text) !== undefined));
+
+/** `Operator: Ada` before empty cells. */
+export const isPaddedPair = ({ cells: [first = '', ...others] }: Line): boolean =>
+  others.length > 0 && /^[^:=]*\p{L}[^:=]* ?[:=]\s/u.test(first) && others.every((cell) => cell === '');
 
 export const filledCells = ({ cells }: Line): string[] => cells.filter((cell) => cell !== '');
 

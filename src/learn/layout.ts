@@ -16,6 +16,7 @@ import {
 } from './header.js';
 import {
   areSamples,
+  areSignedPairs,
   type Body,
   filledCells,
   isBetweenRows,
@@ -195,7 +196,11 @@ async function search(lines: readonly Line[], region: Range, state: Search): Pro
   if (long) state.long.push(long);
   if (!isFound && body.to - body.from < 3 && (found.length > 0 || state.tries-- <= 0)) return;
   await search(lines, { from: region.from, to: isFound ? from : body.from }, state);
-  await search(lines, { from: table?.to ?? body.to, to: region.to }, state);
+  // The last of some lines that are no rows can have the names of the row below it.
+  const [last, next] = lines.slice(body.to - 1, body.to + 1);
+  const areNames = last !== undefined && last.cells.length === next?.cells.length && last.cells.every(isWord);
+  const isAbove = !isFound && body.to - body.from > 1 && areNames && kindsOf(next).every(isMeasure);
+  await search(lines, { from: table?.to ?? body.to - Number(isAbove), to: region.to }, state);
 }
 
 /** Words between rows are titles of parts if the first row has a title too: `Group A`, `Group B`. */
@@ -321,6 +326,7 @@ function isTable(lines: readonly Line[], body: Body, header: Header, region: Ran
   if (body.kinds.some((_, n) => hasSigns(n))) return false;
   if (!hasNumbers && header.names.some(arePairs)) return false;
   if (all.every(areMarkedPairs) && all.some((line) => filledCells(line).length > 1)) return false;
+  if (header.rows > 0 && areSignedPairs([...header.names, ...all.filter((line) => !isBlank(line))])) return false;
   if (rows < 3 && !areClearRows(lines, body, header, region)) return false;
   if (columns < 2) return columns === 1 && hasNumbers && rows >= 10;
   if (header.rows === 0) {

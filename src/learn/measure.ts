@@ -69,7 +69,7 @@ export async function measureText(texts: readonly string[], file: MeasureContext
     comment === undefined
       ? texts
       : texts.map((text) => (text.trimStart().startsWith(comment) ? withoutMark(text, comment) : text));
-  const placed = findPlaced(texts);
+  const placed = findPlaced(texts, comment);
   const noRows = new Set([...placed.lines, ...columnLines(texts)]);
   const { delimiter, isPlain, ...split } = await splitText(bare, file.slice, noRows);
   if (isPlain && comment === undefined && file.known)
@@ -89,25 +89,35 @@ const NAMED_NUMBER = /^#[\t,;|]/;
 const COMMENT_MARKS = ['#', '!', '~', '%', '//', '*', ';'];
 const COMMENT_LINES = 200;
 
-/** Lines above those that start with a mark. */
-const MAX_TITLES = 4;
-
-/** The first line, or the first below a few others, starts with the mark, and so do others, but not all. */
+/** The first line starts with the mark, and so does another; or a block of lines does, anywhere. But not all lines do. */
 function findCommentMark(texts: readonly string[]): string | undefined {
-  const filled = texts.slice(0, COMMENT_LINES).filter((text) => text.trim() !== '');
-  const start = filled.slice(0, MAX_TITLES + 3).map((text) => text.trimStart());
-  const isMarked = (text: string | undefined) => text?.startsWith('#') === true && !NAMED_NUMBER.test(text);
-  const below = start.findIndex(isMarked);
-  const isBelow = below === 1 || (below > 1 && start.slice(below, below + 3).every(isMarked));
-  const isFirst = !NAMED_NUMBER.test(start[0] ?? '');
-  const mark =
-    COMMENT_MARKS.find((candidate) => isFirst && start[0]?.startsWith(candidate)) ?? (isBelow ? '#' : undefined);
+  const isShort = texts.length <= 2 * COMMENT_LINES;
+  const ends = isShort ? texts : [...texts.slice(0, COMMENT_LINES), ...texts.slice(-COMMENT_LINES)];
+  const filled = ends.map((text) => text.trimStart()).filter((text) => text !== '');
+  const isFirst = !NAMED_NUMBER.test(filled[0] ?? '');
+  const mark = COMMENT_MARKS.find((each) => isFirst && filled[0]?.startsWith(each)) ?? findCommentBlock(filled);
   if (mark === undefined) return undefined;
-  const marked = filled.filter((text) => text.trimStart().startsWith(mark)).length;
+  const marked = filled.filter((text) => text.startsWith(mark)).length;
   const hasLabels = mark === '#' && filled.filter((text) => text.startsWith('##')).length * 2 > marked;
   // Empty cells.
   const isDelimiter = mark === ';' && filled.some((text) => text.startsWith(';;'));
   return marked >= 2 && marked < filled.length && !hasLabels && !isDelimiter ? mark : undefined;
+}
+
+/** Fewer lines can be rows with a flag: `*S-101`. */
+const MIN_COMMENTS = 3;
+
+/** The mark of several lines of words that follow each other, or of the second line. */
+function findCommentBlock(filled: readonly string[]): string | undefined {
+  if (filled[1]?.startsWith('#') && !NAMED_NUMBER.test(filled[1])) return '#';
+  return COMMENT_MARKS.find((mark) => {
+    const words = mark === '#' ? /^\s*\p{L}|^\s+\p{N}.*\p{L}{3}/u : /^\s+\W?(?:\p{L}|\p{N}.*\p{L}{3})/u;
+    let count = 0;
+    return filled.some((text) => {
+      count = text.startsWith(mark) && words.test(withoutMark(text, mark)) ? count + 1 : 0;
+      return count >= MIN_COMMENTS;
+    });
+  });
 }
 
 /** Each line is compared with each table, so more of them would take minutes. */

@@ -201,6 +201,7 @@ const AS_PATTERN: Readonly<Record<string, string>> = {
   dots: ' ?\\.{2,}[ :=]?',
   quote: '\\s(?=")',
   bracket: '\\](?<=^\\s*\\[[^\\]]*\\])',
+  hash: '# +(?<=^[^#:=|,;\\t]*[^#:=|,;\\s]# +)',
   dash: ' - (?<=^[^-:=#|,;\\t]+ - )(?!- )',
 };
 
@@ -216,10 +217,12 @@ const AFTER_WORD = ' (?<=\\S )(?<!^ *\\d\\S* ) +(?![ :=])';
 /** One pair per line, split at the first of one to three signs. */
 export function pairsPerLine(lines: readonly Line[], delimiter: string | undefined): Candidate[] {
   const own = delimiter === undefined || delimiter === 'whitespace' ? [] : [delimiter];
-  const signs = [...new Set([...own, ':', '=', 'tab', 'spaces', 'dots', 'quote', 'bracket', 'dash'])].filter((sign) => {
-    const pattern = new RegExp(AS_PATTERN[sign] ?? sign);
-    return lines.some(({ text }) => pattern.test(text));
-  });
+  const signs = [...new Set([...own, ':', '=', 'tab', 'spaces', 'dots', 'quote', 'bracket', 'hash', 'dash'])].filter(
+    (sign) => {
+      const pattern = new RegExp(AS_PATTERN[sign] ?? sign);
+      return lines.some(({ text }) => pattern.test(text));
+    },
+  );
   // Beside other signs, a dash is part of a value.
   const isAlone = (set: readonly string[]) => set.length === 1 || !set.includes('dash');
   const sets = signs.flatMap((one, n) => [

@@ -1,7 +1,7 @@
-import { compileSplit } from '../parse/cells.js';
+import { compileSplit, withoutTrailingEmpty } from '../parse/cells.js';
 import { bareUnit, isUnit } from '../parse/values/unit.js';
 import { escapeRegex } from '../text.js';
-import { isMeasure, isQuantity, isSubject, isWord, kindOf } from './kinds.js';
+import { isFactName, isMeasure, isQuantity, isSubject, isWord, kindOf } from './kinds.js';
 import type { FinderMapping } from './pieces.js';
 
 /**
@@ -25,12 +25,17 @@ interface Found {
 /** Further down, there are rows. Longer lines are data. */
 const [MAX_SEEN, MAX_LENGTH] = [400, 300];
 
-export function findPlaced(texts: readonly string[]): PlacedFacts {
+/** `comment`: the mark before some of the lines. */
+export function findPlaced(texts: readonly string[], comment?: string): PlacedFacts {
   const seen = texts.slice(0, MAX_SEEN).map((text) => (text.length > MAX_LENGTH ? OTHER : text.trimEnd()));
+  const isMarked = (text: string) => comment !== undefined && text.startsWith(comment);
+  const bare = seen.map((text) => (isMarked(text) ? text.slice(comment?.length).replace(/^ /, '') : text));
+  const start = comment === undefined ? '' : `(?:${escapeRegex(comment)})?\\s*`;
+  const below = findBelowMarks(seen, '');
   const found = [
     ...findValuesFirst(seen),
-    ...findBelowNames(seen),
-    ...findGroupedFacts(seen),
+    ...(below.length > 0 ? below : [...findBelowMarks(bare, start), ...findAlternating(seen)].slice(0, 1)),
+    ...findGroupedFacts(bare, start),
     ...findRowsOfNames(seen, texts.length),
   ];
   return {
@@ -42,6 +47,9 @@ export function findPlaced(texts: readonly string[]): PlacedFacts {
 
 /** Stands for a line that is no fact. */
 const OTHER = '\u0000';
+
+/** A letter of any alphabet, as in patterns without flags. */
+const LETTER = '[^\\0-@[-`{-\\x7f]';
 
 const NUMBER = '[-+]?(?:\\d[\\d.,]*|\\.\\d+)(?:[eE][-+]?\\d+)?';
 const IS_NUMBER = new RegExp(`^${NUMBER}$`);
@@ -102,6 +110,10 @@ function isHeader(text: string, sign: string): boolean {
 /** A number, also with a unit. */
 const isMeasured = (text: string): boolean => isNumber(text) || hasUnit(text);
 
+/** A value before its name: a number or a date, or anything before the name of a fact. */
+const isSure = ({ value, name, text }: Commented): boolean =>
+  isMeasured(value) || kindOf(value) === 'date' || (isFactName(name) && text.includes(`${value} `));
+
 function hasUnit(text: string): boolean {
   const [, unit] = new RegExp(`^${NUMBER}\\s*(\\D.*)$`).exec(text) ?? [];
   return unit !== undefined && isUnit(bareUnit(unit) ?? '');
@@ -117,11 +129,11 @@ function describeRun(run: readonly Commented[], sign: string, isStrict: boolean)
   if (run.length < MIN_LINES && legends.length < run.length) return [];
   const names = [...single.map(({ name }) => name), ...legends.flatMap((legend) => legend.names)];
   const areNames = new Set(names).size === names.length && single.every(({ name }) => isName(name));
-  const measured = single.filter(({ value }) => isMeasured(value)).length + legends.length;
+  const measured = single.filter(isSure).length + legends.length;
   if (!areNames || measured * 2 < run.length || (single.length + legends.length) * 5 < run.length * 3) return [];
   if (isStrict && !areSettings(single, run.length)) return [];
   const separator = sign.startsWith('/') ? `/\\s+${escapeRegex(sign)}\\s*/` : sign;
-  const every = EVERY[sign] ?? `/^\\s*[^\\s${sign}][^${sign}]*${sign}\\s*[A-Za-z]/`;
+  const every = EVERY[sign] ?? `/^\\s*[^\\s${sign}][^${sign}]*${sign}\\s*${LETTER}/`;
   return [
     {
       finders: [
@@ -135,12 +147,12 @@ function describeRun(run: readonly Commented[], sign: string, isStrict: boolean)
 }
 
 const EVERY: Readonly<Record<string, string>> = {
-  '//': '/\\S\\s+\\/\\/\\s*[A-Za-z]/',
-  '/': '/\\S\\s+\\/ +[A-Za-z]/',
-  tab: '/^\\s*[-+.\\d][^\\t]*\\t\\s*[A-Za-z][^\\t]*$/',
-  spaces: '/^\\s*[-+.\\d][^\\t;|]* {2,}[A-Za-z][^\\t;|]*$/',
-  ';': '/^\\s*[-+.\\d][^;]*;\\s*[A-Za-z]/',
-  '|': '/^\\s*[-+.\\d][^|]*\\|\\s*[A-Za-z]/',
+  '//': `/\\S\\s+\\/\\/\\s*${LETTER}/`,
+  '/': `/\\S\\s+\\/ +${LETTER}/`,
+  tab: `/^\\s*[-+.\\d][^\\t]*\\t\\s*${LETTER}[^\\t]*$/`,
+  spaces: `/^\\s*[-+.\\d][^\\t;|]* {2,}${LETTER}[^\\t;|]*$/`,
+  ';': `/^\\s*[-+.\\d][^;]*;\\s*${LETTER}/`,
+  '|': `/^\\s*[-+.\\d][^|]*\\|\\s*${LETTER}/`,
 };
 
 /** `one`: a single value. Undefined if there are more or fewer names than values. */
@@ -175,33 +187,39 @@ const describeLegend = ({ text }: Commented, names: readonly string[], sign: str
 
 /** Names on lines of their own, each marked, with a value on the next line. `#`: only where the comment is the name. */
 const MARKS = [
-  /^\$[A-Za-z][\w ]*:$/,
-  /^\[[A-Za-z][^\]=:]*\]$/,
-  /^<[A-Za-z][^<>=:]*>$/,
-  /^#\s?[A-Za-z][^#:=\t,;|]*$/,
-  /^[A-Za-z][^:=\t,;|]*:$/,
+  '\\$[A-Za-z][\\w ]*:',
+  `\\[${LETTER}[^\\]=:]*\\]`,
+  `<${LETTER}[^<>=:]*>`,
+  `#\\s?${LETTER}[^#:=\\t,;|]*`,
+  `&?${LETTER}[^:=\\t,;|]*:`,
 ];
 
-function findBelowNames(texts: readonly string[]): Found[] {
+/** `start`: a pattern for the comment mark before names. */
+function findBelowMarks(texts: readonly string[], start: string): Found[] {
   // Most lines are seen to have no mark at once.
   const possible = texts.flatMap((text, n) => (text.startsWith('#') || ':]>'.includes(text.at(-1) ?? ' ') ? [n] : []));
-  for (const mark of MARKS) {
+  for (const source of MARKS) {
+    const mark = new RegExp(`^${source}$`);
     const marked = possible.filter((n) => mark.test(texts[n] ?? ''));
     if (marked.length < MIN_LINES) continue;
-    const isOther = (at: number) => (texts[at] ?? '').trim() === '' || mark.test(texts[at] ?? '');
-    const named = marked.filter((n) => isLoneValue(texts[n + 1]) && !isOther(n + 1) && isOther(n + 2));
+    const isNext = (at: number) => (texts[at] ?? '').trim() === '' || mark.test(texts[at] ?? '');
+    // The last value can also be directly above a table or a pair.
+    const isEnd = (at: number) => isNext(at) || PAIR_OR_ROW.test(texts[at] ?? '');
+    const named = marked.filter((n) => isLoneValue(texts[n + 1]) && !isNext(n + 1) && isEnd(n + 2));
     const names = new Set(named.map((n) => texts[n]));
     // Names of sections are among them, so fewer values are enough if they are indented.
     const isIndented = named.length > 1 && named.every((n) => /^\s/.test(texts[n + 1] ?? ''));
     const isMost = isIndented ? named.length * 3 > marked.length : named.length * 2 >= marked.length;
     // A name that repeats is that of a section.
     if ((named.length < MIN_LINES && !isIndented) || !isMost || names.size < named.length) continue;
-    const every = `/${mark.source.replace(/\$$/, '\\s*$')}/`;
+    const every = `/^${start}${source}\\s*$/`;
     const except = [...names].flatMap((name) => (name?.endsWith(':') ? name.slice(0, -1).trim() : []));
     return [{ finders: [{ every, separator: 'nextLine' }], numbers: named.flatMap((n) => [n + 1, n + 2]), except }];
   }
-  return findAlternating(texts);
+  return [];
 }
+
+const PAIR_OR_ROW = /^\s*\p{L}[^:=]*[:=]\s+\S|[,;|\t][^,;|\t]+[,;|\t]| {2,}\S+ {2,}\S/u;
 
 /** More names would make the pattern unreadable. */
 const MAX_ALTERNATING = 60;
@@ -253,14 +271,14 @@ const isAlternatingText = (text = ''): boolean =>
   /^\s*[\p{L}\p{N}([]/u.test(text) && !/[:=\t;|]|, | {2}\S|\S{2}[.!?]$/.test(text.trim()) && text.length <= 60;
 
 /** Lines of three cells among pairs: a word that several of them start with, then name and value, or value and name. */
-function findGroupedFacts(texts: readonly string[]): Found[] {
+function findGroupedFacts(texts: readonly string[], start: string): Found[] {
   return (['tab', ',', ';'] as const).flatMap((sign) => {
     // First, because most files have no such lines.
     const three = THREE_CELLS[sign];
     if (!texts.some((text, n) => three.test(text) && three.test(texts[n + 1] ?? ''))) return [];
     const mark = sign === 'tab' ? '\t' : sign;
     const separator = compileSplit(sign);
-    const lines = texts.map((text) => (text.includes(mark) ? separator.all(text) : []));
+    const lines = texts.map((text) => (text.includes(mark) ? withoutTrailingEmpty(separator.all(text)) : []));
     const groups = new Map<string, number[]>();
     for (const [n, cells] of lines.entries()) {
       const [group = ''] = cells;
@@ -282,14 +300,14 @@ function findGroupedFacts(texts: readonly string[]): Found[] {
     });
     // A group of one line is sure only beside others.
     const sure = found.filter(({ own }) => own.length > 1);
-    const isSure = ({ own, order }: (typeof found)[number]) =>
+    const isSureGroup = ({ own, order }: (typeof found)[number]) =>
       sure.some((each) => each.order.name !== undefined) &&
       (own.length > 1 || sure.some((each) => each.order.name === order.name));
-    return found.filter(isSure).map(({ group, own, order }) => {
+    return found.filter(isSureGroup).map(({ group, own, order }) => {
       const cell = sign === 'tab' ? '\\t' : sign;
       // A value with the sign in it moves the name.
       const isLike = own.length === texts.filter((text) => text.startsWith(`${group}${mark}`)).length;
-      const every = `/^\\s*${escapeRegex(group)}${cell}${isLike ? '' : `[^${cell}]*${cell}[^${cell}]*$`}/`;
+      const every = `/^\\s*${start}${escapeRegex(group)}${cell}${isLike ? '' : `[^${cell}]*${cell}[^${cell}]*${cell}*$`}/`;
       const finders = order.name === undefined ? [] : [{ every, separator: sign, ...order }];
       return { finders, numbers: own.map((n) => n + 1), except: [group] };
     });
@@ -297,9 +315,9 @@ function findGroupedFacts(texts: readonly string[]): Found[] {
 }
 
 const THREE_CELLS = {
-  tab: /^[A-Za-z][^\d\t]*\t[^\t]*\t[^\t]*$/,
-  ',': /^[A-Za-z][^\d,]*,[^,]*,[^,]*$/,
-  ';': /^[A-Za-z][^\d;]*;[^;]*;[^;]*$/,
+  tab: /^[A-Za-z][^\d\t]*\t[^\t]*\t[^\t]+\t*$/,
+  ',': /^[A-Za-z][^\d,]*,[^,]*,[^,]+,*$/,
+  ';': /^[A-Za-z][^\d;]*;[^;]*;[^;]+;*$/,
 };
 const GROUP = /^\p{L}[\p{L}\d_ ]*$/u;
 const MAX_AWAY = 10;
@@ -318,7 +336,8 @@ function orderOf(second: readonly string[], third: readonly string[]): { name?: 
   // Words that are numbered are no facts.
   if (areWords && differ(second) && isCounted) return {};
   if (areWords && differ(second) && numbers.length * 2 > third.length) return { name: 2, value: 3 };
-  if (third.every((name) => /^[A-Z][A-Z\d]*_?[A-Z\d_]{2,}$/.test(name)) && differ(third)) return { name: 3, value: 2 };
+  if (third.every((name) => /^\p{Lu}[\p{Lu}\d]*_?[\p{Lu}\d_]{2,}$/u.test(name)) && differ(third))
+    return { name: 3, value: 2 };
   return undefined;
 }
 

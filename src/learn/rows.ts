@@ -5,6 +5,7 @@ import {
   type CellKind,
   isBetweenRows,
   isMeasure,
+  isPaddedPair,
   isSimilarWidth,
   kindsOf,
   mergeKinds,
@@ -34,7 +35,7 @@ export async function findBody(
   for (let index = from; index < to; index++) {
     if (index % 256 === 0 && slice.isOver()) await slice.renew();
     const line = lines[index];
-    const row = !line || isBlank(line) ? undefined : kindsOf(line);
+    const row = !line || isBlank(line) || isPaddedPair(line) ? undefined : kindsOf(line);
     if (isSpaced && !row) continue;
     const kinds = open && row ? mergeKinds(open.kinds, row) : undefined;
     if (open && kinds) {

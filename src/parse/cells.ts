@@ -420,7 +420,8 @@ function trimAll(cells: string[]): string[] {
 /** The text of a line without quotes and trailing delimiters. */
 export function plainText(line: Line, { split, quote }: LineFormat): string {
   if (split.text === undefined) return line.text;
-  if (quote !== undefined && line.text.includes(quote)) return withoutTrailingEmpty(line.cells).join(split.text);
+  if (quote !== undefined && hasQuotedCell(line.text, split.text, quote))
+    return withoutTrailingEmpty(line.cells).join(split.text);
   let end = line.text.length;
   // Trailing blanks stay unless a delimiter is among them: a separator such as " : " may end in one.
   for (let at = end; ; ) {
@@ -429,6 +430,15 @@ export function plainText(line: Line, { split, quote }: LineFormat): string {
     at -= split.text.length;
     end = at;
   }
+}
+
+/** Quotes within a cell are part of it: `DATE "Jun 23, 2022"`. */
+function hasQuotedCell(text: string, delimiter: string, quote: string): boolean {
+  for (let at = text.indexOf(quote); at >= 0; at = text.indexOf(quote, at + 1)) {
+    const before = text.slice(0, at).trimEnd();
+    if (before === '' || before.endsWith(delimiter)) return true;
+  }
+  return false;
 }
 
 export const withoutTrailingEmpty = (cells: readonly string[]): readonly string[] =>

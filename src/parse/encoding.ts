@@ -46,6 +46,7 @@ function isPlausible(text: string, encoding: string): boolean {
   const isForeign = OTHERS.includes(encoding);
   if ((isForeign ? ODD_FOREIGN : ODD).some((odd) => odd.test(text)) || hasStrangeUnit(text)) return false;
   const letters = new Set((text.match(/[^\P{L}\p{ASCII}µºª]/gu) ?? []).map((letter) => letter.toLowerCase()));
+  if (isForeign && letters.size === 0) return false;
   const alphabets = ALPHABETS[encoding] ?? WESTERN;
   return alphabets.some((alphabet) => [...letters].every((letter) => alphabet.includes(letter)));
 }
@@ -67,7 +68,7 @@ const EASTERN = [
   'ăâîşţșț', // Romanian
 ];
 const TURKISH = ['çğıiöşüâî'];
-const FOREIGN = ['абвгдеёжзийклмнопрстуфхцчшщъыьэюя', 'αβγδεζηθικλμνξοπρσςτυφχψωάέήίόύώϊϋΐΰ'];
+const FOREIGN = ['абвгдеёжзийклмнопрстуфхцчшщъыьэюя', 'αβγδεζηθικλμνξοπρσςτυφχψωάέήίόύώϊϋΐ'];
 const ALPHABETS: Readonly<Record<string, readonly string[]>> = {
   ...{ 'windows-1250': EASTERN, 'windows-1254': TURKISH },
   ...Object.fromEntries(OTHERS.map((encoding) => [encoding, FOREIGN])),
@@ -75,8 +76,11 @@ const ALPHABETS: Readonly<Record<string, readonly string[]>> = {
 
 /** Patterns that occur only in text that was decoded with the wrong encoding. */
 const ODD: readonly RegExp[] = [
-  // A sign within a word: `Gr”áe`, `pow³oka`. An accent is also written as an apostrophe: `Company´s`.
+  // A sign within a word: `Gr”áe`, `pow³oka`, `PRZEP£YW`. An accent is also written as an apostrophe: `Company´s`.
   /\p{L}(?![’‘·–—°µ−]|(?<=[A-Za-z])´[a-z])[^\p{ASCII}\p{L}\p{M}]+\p{Ll}/u,
+  /\p{Lu}[£¥¯]\p{Lu}|[£¥¯]\p{Ll}/u,
+  // Polish words: `wiêksza`.
+  /(?<!\p{L})(?=\p{L}*[êñœæ])\p{L}*(?:sz|cz|rz)/iu,
   /(?:^|[\s,;\t])[²³¹„”’‡†‚…™](?=\p{L})/u,
   /\p{L}[„‚‡†ˆ¤¿¡](?!\p{L})/u,
   // A capital after a small letter: `MŸller`.
@@ -97,6 +101,8 @@ const ODD_FOREIGN: readonly RegExp[] = [
   /[A-Za-z][\p{Script=Cyrillic}\p{Script=Greek}]|[\p{Script=Cyrillic}\p{Script=Greek}][A-Za-z]/u,
   /[\p{Script=Cyrillic}\p{Script=Greek}](?<=\p{Ll})\p{Lu}/u,
   /\p{L}[^\p{ASCII}\p{L}\p{M}]\p{L}|[\u2500-\u259f]/u,
+  // Greek has one sigma within words and another one at their end.
+  /ς(?=\p{L})|\p{Ll}σ(?!\p{L})/u,
 ];
 
 /** `20 øC`, `5 æm`, `cmý`: a unit in which another encoding has °, µ or ². */
@@ -123,26 +129,32 @@ const COMMON: Readonly<Record<string, readonly [from: number, to: number]>> = {
 
 const WIDE = /[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff]/u;
 
+/** Katakana of half the width, in Shift JIS: a single one is a Western letter. */
+const HALF_WIDE_ALONE = /(?<![\uff61-\uff9f])[\uff61-\uff9f](?![\uff61-\uff9f])/u;
+
 /** Words of several everyday characters. Single ones among letters are Western letters that are decoded wrongly. */
 function isEastAsian(text: string, encoding: string): boolean {
   const [from, to] = COMMON[encoding] ?? [0, 255];
   const runs = text.match(/[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff]+/gu) ?? [];
   const single = runs.filter((run) => run.length === 1).length;
   if (runs.length === 0 || single > runs.length / 2) return false;
-  if (/[A-Za-z][\u4e00-\u9fff\uac00-\ud7af][a-z]/u.test(text) || /[\uff61-\uff9f]/u.test(text)) return false;
+  if (/[A-Za-z][\u4e00-\u9fff\uac00-\ud7af][a-z]/u.test(text) || HALF_WIDE_ALONE.test(text)) return false;
   const hasKana = /[\u3041-\u30ff]/u.test(text.replace(/[の・ー]/g, ''));
-  if (hasKana !== /jis|jp/.test(encoding) && hasKana) return false;
+  if (hasKana && !/jis|jp/.test(encoding)) return false;
+  // Where Japanese has no kana, its bytes in EUC are also those of Chinese, which is more common.
+  if (!hasKana && encoding === 'euc-jp' && !JAPANESE.test(text)) return false;
   if (encoding === 'euc-kr' ? /[\u4e00-\u9fff]/u.test(text) : /[\uac00-\ud7af]/u.test(text)) return false;
   const isCommon = (character: string) => {
     const bytes = iconv.encode(character, encoding);
     const lead = bytes[0] ?? 0;
-    return bytes.length === 2 && lead >= from && lead <= to && (encoding !== 'gb18030' || (bytes[1] ?? 0) >= 0xa1);
+    const isTrail = !['gb18030', 'euc-kr'].includes(encoding) || (bytes[1] ?? 0) >= 0xa1;
+    return bytes.length === 2 && lead >= from && lead <= to && isTrail;
   };
   // The rest of the text: full-width signs and units.
   const others = text.match(/\P{ASCII}/gu)?.filter((character) => !WIDE.test(character)) ?? [];
   return (
     runs.every((run) => [...run].every(isCommon)) &&
-    others.every((each) => /[\u2010-\u22ff\u3000-\u303f\uff01-\uff60℃°µμ±×÷²³·]/u.test(each))
+    others.every((each) => /[\u2010-\u22ff\u3000-\u303f\uff01-\uff9f℃°µμ±×÷²³·]/u.test(each))
   );
 }
 

@@ -51,6 +51,10 @@ describe('the words of a date tell whether it is that of the run, in', () => {
     ['Dutch', 'Meting|Startdatum|Analysedatum', 'Afgedrukt|Kalibratie|Goedgekeurd|Gewijzigd|Vervaldatum'],
     ['Swedish', 'Mätdatum|Starttid|Analysdatum', 'Utskriftsdatum|Kalibrering|Godkänd|Ändrad|Skapad'],
     ['Japanese and Chinese', '測定日時|分析日|开始时间|采集日期', '印刷日|校正日|作成日|打印时间|审核日期|有效期'],
+    ['Polish', 'Data pomiaru|Rozpoczęto', 'Data eksportu|Utworzono|Zatwierdzono'],
+    ['Russian', 'Дата измерения|Начало анализа', 'Дата экспорта|Создан|Калибровка|Утверждено'],
+    ['Korean', '측정 날짜|시작 시간', '내보낸 날짜|교정 날짜|생성 날짜'],
+    ['Chinese', '測試日期|檢測時間', '匯出日期|建立日期|列印時間'],
   ])('%s', (_, run, other) => {
     expect(run.split('|').filter((name) => roleOf(name) !== 'run')).toEqual([]);
     expect(other.split('|').filter((name) => roleOf(name) !== 'other')).toEqual([]);
@@ -75,6 +79,9 @@ describe('the words of a date tell whether it is that of the run, in', () => {
 
 describe('the date of the run is found beside another', () => {
   test.each([
+    ['behind a name in brackets', `[Method] A7\n[Date] ${RUN}\n[Last calibration] ${OTHER}`],
+    ['after a word', `PARAM,${OTHER},EXPORTED\nINFO,${RUN},MEASURED\nINFO,7,GAIN\nINFO,Ada,OPERATOR\nSite,North`],
+    ['as a number', `Measured: 20260105\nEnd time: ${OTHER} 10:00:00`],
     ['under another name', `Exported: ${OTHER}\nAcquired: ${RUN}`],
     ['without a purpose', `Last calibrated: ${OTHER}\nDate: ${RUN}`],
     ['with a purpose rather than without', `Date: ${OTHER}\nInjected: ${RUN}`],

@@ -68,6 +68,17 @@ test.each(['shift_jis', 'euc-jp', 'gb18030', 'big5', 'euc-kr', 'cp437', 'windows
   },
 );
 
+test.each([
+  ['windows-1251', 'Operator: А. Смирнова|Method: Быстрый 3'],
+  ['windows-1250', 'Operator: A. Łukaszewska|Sample: 7 °C|PRZEPŁYW "8.3"'],
+  ['windows-1250', 'Operator: J. Wójcik|Comment: większa próbka'],
+  ['gb18030', 'Operator: 王伟|Method: 快速扫描'],
+  ['big5', 'Operator: 陳大文|Method: 快速掃描'],
+  ['shift_jis', 'Operator: 佐藤|ﾌｧｲﾙ名: 7|Sample: 緩衝液'],
+])('%s is recognised by a few values', (encoding, lines) => {
+  expect(detect(lines.replaceAll('|', '\n'), encoding)).toBe(encoding);
+});
+
 test('random labels and numbers are read as written, or refused', () => {
   const sample = fc.constantFrom(...Object.keys(LABELS)).chain((encoding) =>
     fc.record({

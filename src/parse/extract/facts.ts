@@ -212,8 +212,9 @@ const isOfTwoLines = ({ separator }: Finder): boolean => separator === 'nextLine
 function offerOfTwo(finder: FactFinder, line: Line, isVoid: boolean): readonly string[] {
   const { options, pairs, names, context, region } = finder;
   const hasMarks = options.line !== undefined || options.every !== undefined;
+  const own = stripComment(line, context, region.lineFormat);
   // A pair is no value of the name above.
-  const isOther = isVoid || (names !== undefined && options.every !== undefined && PAIR.test(line.text));
+  const isOther = isVoid || (options.every !== undefined && PAIR.test(own.text));
   const isNames = !isOther && (hasMarks ? finder.isOnly(line) : names === undefined);
   if (hasMarks) {
     // Several lines below a name are not its value, and a blank line ends it.
@@ -222,7 +223,6 @@ function offerOfTwo(finder: FactFinder, line: Line, isVoid: boolean): readonly s
     if (isOther) finder.names = undefined;
   }
   if (isOther || (!isNames && names === undefined)) return NOTHING;
-  const own = stripComment(line, context, region.lineFormat);
   finder.names = isNames ? own : undefined;
   finder.isLineFound ||= isNames;
   if (names && !isNames) {
@@ -235,9 +235,9 @@ function offerOfTwo(finder: FactFinder, line: Line, isVoid: boolean): readonly s
 }
 
 const PAIR = /^\s*\p{L}[^:=]*[:=]\s+\S/u;
-/** Names can be marked: `$LIVE_TIME:`, `[Operator]`, `<Operator>`. */
+/** Names can be marked: `$LIVE_TIME:`, `&SITE:`, `[Operator]`, `<Operator>`. */
 const pairInLines = (names: Line, line: Line): Pair => ({
-  name: cleanName(names.cells.join(' ')).replace(/^(?:[$#@]+(?=\p{L})|\[(.*)\]$|<(.*)>$)/u, '$1$2'),
+  name: cleanName(names.cells.join(' ')).replace(/^(?:[$#@&]+(?=\p{L})|\[(.*)\]$|<(.*)>$)/u, '$1$2'),
   text: line.cells.filter((cell) => cell !== '').length > 1 ? line.text.trim() : line.cells.join(' ').trim(),
   line,
 });
@@ -398,7 +398,7 @@ function separatedPairs(line: Line, split: Split, finder: Finder, format: LineFo
     return line.cells.flatMap((cell) => splitPair(cell, split, finder, line)).filter(({ text }) => text !== '');
   }
   if (split.text === undefined || split.text !== format.split.text) {
-    return splitPair(plainText(line, format), split, finder, line);
+    return splitPair(plainText(line, format), split, finder, line).map((pair) => withoutBeside(pair, line, format));
   }
   if (finder.name !== undefined) return pairOfPieces(withoutTrailingEmpty(line.cells), finder, line);
   // The separator is the delimiter, so the line is already split, respecting quotes.
@@ -409,6 +409,14 @@ function separatedPairs(line: Line, split: Split, finder: Finder, format: LineFo
   const start = rest.findIndex((cell) => cell !== '');
   if (finder.value === 'each') return eachValue(name, rest, line);
   return [createPair(name, rest.slice(Math.max(0, start)).join(split.text), cells, finder, line)];
+}
+
+/** `Application: X,,,,V2.3`: what follows empty cells is not the value. */
+function withoutBeside(pair: Pair, { cells }: Line, { split: { text: sign } }: LineFormat): Pair {
+  if (sign === undefined || !pair.text.includes(sign)) return pair;
+  const gap = `${sign}${sign}`;
+  const at = cells.some((cell) => cell.includes(gap)) ? -1 : pair.text.indexOf(gap);
+  return at > 0 ? { ...pair, text: pair.text.slice(0, at).trim() } : pair;
 }
 
 /**
