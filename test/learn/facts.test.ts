@@ -151,6 +151,13 @@ test('a comma after the colon is no part of the value, also above rows that are 
   expect(meta(record)).toMatchObject({ 'Sample ID': 'Ni sphere', Mass: 0.0121 });
 });
 
+test('a pair behind empty cells is another fact', async () => {
+  const facts =
+    'Application: reader,,,,,,\nDevice: R200,,,,Serial number: 110300,,\nUser,Ada,,,,,\nMode,Absorbance,,,,,\n';
+  const record = await read(`${facts},,,,,,\n<>,1,2,3,4,5,6\nA,0.1,0.2,0.3,0.4,0.5,0.6\nB,0.1,0.2,0.3,0.4,0.5,0.6\n`);
+  expect(meta(record)).toMatchObject({ Device: 'R200', 'Serial number': 110300, User: 'Ada' });
+});
+
 test('empty cells may stand between a value and its unit', async () => {
   const facts =
     'Mode,Absorbance,,,,,\nWavelength,600,,,nm,,\nBandwidth,9,,,nm,,\nFlashes,25,,,,,\nSettle Time,0,,,ms,,\n';

@@ -134,3 +134,7 @@ test('none is chosen if several give plausible texts that differ', () => {
 test('signs of units in a row are characters of another encoding', () => {
   expect(detectEncoding(Buffer.from([0xb0, 0xb5, 0xb5, 0xb7])).encoding).not.toBe('windows-1252');
 });
+
+test('a degree sign of a Mac is recognised also between line ends of Windows', () => {
+  expect(detect('Plate\tTemperature(°C)\t1\r\n', 'macintosh')).toBe('macintosh');
+});

@@ -411,12 +411,13 @@ function separatedPairs(line: Line, split: Split, finder: Finder, format: LineFo
   return [createPair(name, rest.slice(Math.max(0, start)).join(split.text), cells, finder, line)];
 }
 
-/** `Application: X,,,,V2.3`: what follows empty cells is not the value. */
+/** `Application: X,,,,V2.3`: what follows empty cells is not the value. It may be another pair, or a unit. */
 function withoutBeside(pair: Pair, { cells }: Line, { split: { text: sign } }: LineFormat): Pair {
   if (sign === undefined || !pair.text.includes(sign)) return pair;
   const gap = `${sign}${sign}`;
   const at = cells.some((cell) => cell.includes(gap)) ? -1 : pair.text.indexOf(gap);
-  return at > 0 ? { ...pair, text: pair.text.slice(0, at).trim() } : pair;
+  const isOther = at > 0 && !isNumeric(pair.text.slice(0, at)) && !PAIR.test(pair.text.slice(at).replaceAll(sign, ''));
+  return isOther ? { ...pair, text: pair.text.slice(0, at).trim() } : pair;
 }
 
 /**
