@@ -204,8 +204,8 @@ function findBelowMarks(texts: readonly string[], start: string): Found[] {
     if (marked.length < MIN_LINES) continue;
     const isNext = (at: number) => (texts[at] ?? '').trim() === '' || mark.test(texts[at] ?? '');
     // The last value can also be directly above a table or a pair.
-    const isEnd = (at: number) => isNext(at) || PAIR_OR_ROW.test(texts[at] ?? '');
-    const named = marked.filter((n) => isLoneValue(texts[n + 1]) && !isNext(n + 1) && isEnd(n + 2));
+    const isEnd = (n: number) => isNext(n + 2) || (n === marked.at(-1) && PAIR_OR_ROW.test(texts[n + 2] ?? ''));
+    const named = marked.filter((n) => isLoneValue(texts[n + 1]) && !isNext(n + 1) && isEnd(n));
     const names = new Set(named.map((n) => texts[n]));
     // Names of sections are among them, so fewer values are enough if they are indented.
     const isIndented = named.length > 1 && named.every((n) => /^\s/.test(texts[n + 1] ?? ''));
