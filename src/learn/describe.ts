@@ -196,9 +196,10 @@ function skipLine(line: Line, { raw }: DescribedFile): string | number {
 
 /** Words between rows: other files have others. Without a delimiter, they could be names of columns. */
 function skipBetween({ header, body: { between = [], from, to } }: FoundRows, file: DescribedFile) {
+  if (between.length === 0) return [];
   const others = file.lines.slice(from, to).filter((line) => !isBlank(line) && !between.includes(line));
   const isDelimited = [...header.names, ...others].every(({ text }) => /[^\t;,|][\t;,|]+[^\t;,|]/.test(text));
-  if (between.length > 0 && isDelimited) return ['/^[^\\t;,|]*[A-Za-z][^\\t;,|]*[\\t;,|]*$/'];
+  if (isDelimited) return ['/^[^\\t;,|]*[A-Za-z][^\\t;,|]*[\\t;,|]*$/'];
   return [...new Set(between.map((line) => skipLine(line, file)))];
 }
 

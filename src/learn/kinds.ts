@@ -134,7 +134,7 @@ export const areSignedPairs = (lines: readonly Line[]): boolean =>
 
 /** `Operator: Ada` before empty cells. */
 export const isPaddedPair = ({ cells: [first = '', ...others] }: Line): boolean =>
-  others.length > 0 && /^[^:=]*\p{L}[^:=]* ?[:=]\s/u.test(first) && others.every((cell) => cell === '');
+  others.length > 0 && others.every((cell) => cell === '') && /^[^:=]*\p{L}[^:=]* ?[:=]\s/u.test(first);
 
 export const filledCells = ({ cells }: Line): string[] => cells.filter((cell) => cell !== '');
 

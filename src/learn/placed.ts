@@ -28,13 +28,16 @@ const [MAX_SEEN, MAX_LENGTH] = [400, 300];
 /** `comment`: the mark before some of the lines. */
 export function findPlaced(texts: readonly string[], comment?: string): PlacedFacts {
   const seen = texts.slice(0, MAX_SEEN).map((text) => (text.length > MAX_LENGTH ? OTHER : text.trimEnd()));
-  const isMarked = (text: string) => comment !== undefined && text.startsWith(comment);
-  const bare = seen.map((text) => (isMarked(text) ? text.slice(comment?.length).replace(/^ /, '') : text));
+  const bare =
+    comment === undefined
+      ? seen
+      : seen.map((text) => (text.startsWith(comment) ? text.slice(comment.length).replace(/^ /, '') : text));
   const start = comment === undefined ? '' : `(?:${escapeRegex(comment)})?\\s*`;
-  const below = findBelowMarks(seen, '');
+  const marked = findBelowMarks(seen, '');
+  const below = marked.length === 0 && comment !== undefined ? findBelowMarks(bare, start) : marked;
   const found = [
     ...findValuesFirst(seen),
-    ...(below.length > 0 ? below : [...findBelowMarks(bare, start), ...findAlternating(seen)].slice(0, 1)),
+    ...(below.length > 0 ? below : findAlternating(seen)),
     ...findGroupedFacts(bare, start),
     ...findRowsOfNames(seen, texts.length),
   ];
@@ -192,14 +195,14 @@ const MARKS = [
   `<${LETTER}[^<>=:]*>`,
   `#\\s?${LETTER}[^#:=\\t,;|]*`,
   `&?${LETTER}[^:=\\t,;|]*:`,
-];
+].map((source) => ({ source, mark: new RegExp(`^${source}$`) }));
 
 /** `start`: a pattern for the comment mark before names. */
 function findBelowMarks(texts: readonly string[], start: string): Found[] {
   // Most lines are seen to have no mark at once.
   const possible = texts.flatMap((text, n) => (text.startsWith('#') || ':]>'.includes(text.at(-1) ?? ' ') ? [n] : []));
-  for (const source of MARKS) {
-    const mark = new RegExp(`^${source}$`);
+  if (possible.length < MIN_LINES) return [];
+  for (const { source, mark } of MARKS) {
     const marked = possible.filter((n) => mark.test(texts[n] ?? ''));
     if (marked.length < MIN_LINES) continue;
     const isNext = (at: number) => (texts[at] ?? '').trim() === '' || mark.test(texts[at] ?? '');
