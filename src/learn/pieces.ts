@@ -128,7 +128,7 @@ function nameBehind(part: string, areCapital: boolean): string | undefined {
     return others.length === 0 && isValue && isShortName(next) ? next : undefined;
   }
   const [unit = '', ...rest] = words;
-  const hasUnit = rest.length > 0 && isUnit(unit);
+  const hasUnit = rest.length > 0 && isUnit(unit.replace(/\.$/, ''));
   // `3 V range`: the letter can be part of the name.
   if (hasUnit && /^[A-Za-z]$/.test(unit) && !/^\p{Lu}/u.test(rest[0] ?? '')) return undefined;
   const name = (hasUnit ? rest : words).join(' ');

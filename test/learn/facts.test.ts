@@ -151,6 +151,12 @@ test('a comma after the colon is no part of the value, also above rows that are 
   expect(meta(record)).toMatchObject({ 'Sample ID': 'Ni sphere', Mass: 0.0121 });
 });
 
+test('a unit with a dot is no part of the next name', async () => {
+  const record = await read('# Size = 4\n# LEFT = 16.33 ppm. RIGHT = -3.98 ppm.\n# Owner = Ada\n1,2\n2,3\n3,4\n4,5\n');
+  expect(record.meta.has('RIGHT')).toBe(true);
+  expect(record.meta.has('ppm. RIGHT')).toBe(false);
+});
+
 test('a pair behind empty cells is another fact', async () => {
   const facts =
     'Application: reader,,,,,,\nDevice: R200,,,,Serial number: 110300,,\nUser,Ada,,,,,\nMode,Absorbance,,,,,\n';

@@ -84,6 +84,14 @@ describe('names of columns', () => {
     expect(columns(record)).toEqual(['Time [min]', 'Temperature [°C]', 'Heat Flow [mW]']);
   });
 
+  test('do not have the label of the groups above them', async () => {
+    const rows = '0\t1.25\t-60.1\n0.1\t1.31\t-60.2\n0.2\t1.29\t-60.0\n';
+    const record = await read(
+      `"Mode=Gap Free"\n"Signals="\t"IN 0"\t"IN 1"\n"Time (s)"\t"Trace (pA)"\t"Trace (mV)"\n${rows}`,
+    );
+    expect(columns(record)).toEqual(['Time [s]', 'IN 0 Trace [pA]', 'IN 1 Trace [mV]']);
+  });
+
   test('may end with a unit and a dot', async () => {
     const record = await read('"Wavelength nm.","Abs."\n"400.00","0.12"\n"401.00","0.13"\n"402.00","0.14"\n');
     expect(columns(record)).toEqual(['Wavelength [nm]', 'Abs.']);

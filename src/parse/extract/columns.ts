@@ -198,9 +198,14 @@ const UNITS_LABEL =
  * name of its group, which is above the first column of the group only.
  */
 function joinRows(header: readonly Line[], width: number): readonly string[] {
-  const names = Array.from({ length: width }, (_, cell) =>
-    joinTexts([...new Set(header.map(({ cells }) => cells[cell]))]),
-  );
+  const first = header.at(-1)?.cells[0];
+  // `Signals=` left of the names of groups says what these are.
+  const isLabel = (text: string | undefined, cell: number) =>
+    cell === 0 && first && text !== first && /[:=]$/.test(text ?? '');
+  const names = Array.from({ length: width }, (_, cell) => {
+    const texts = new Set(header.map(({ cells }) => cells[cell]));
+    return joinTexts([...texts].filter((text) => !isLabel(text, cell)));
+  });
   return header.length > 1 && repeatedIn(names).size > 0 ? withGroups(header, names) : names;
 }
 
