@@ -75,6 +75,7 @@ export function describeRecords(records: Records): ParseMapping {
     } else if (row) {
       for (const [path, { text }] of tree.values(row)) {
         if (!/[\p{L}\p{N}]/u.test(text) || Object.keys(facts).length >= MAX_FACTS) continue;
+        if (isRepeated(path, records, names === HL7)) continue;
         const known = names.get(path);
         const name = known === undefined || known in facts ? path.replace('/', ' ') : known;
         facts[name] = isSentAt(`/${path}`) && isTime(text) ? { from: `/${path}`, format: FORMATS } : `/${path}`;
@@ -84,6 +85,14 @@ export function describeRecords(records: Records): ParseMapping {
   const date = RUN_AT.find((path) => /^(?:19|20)\d{6}/.test(tree.lookup(path)()?.text ?? ''));
   if (date !== undefined) facts['date'] = { from: date, format: FORMATS };
   return { format: 'records', facts, tables };
+}
+
+/** Whether the field has several values, of which only the first would be read. */
+function isRepeated(path: string, { lines }: Records, isHl7: boolean): boolean {
+  const [type = '', field = ''] = path.split('/');
+  // The sign after the type of MSH is its first field.
+  const at = Number(field) - Number(!isHl7 || type === 'MSH');
+  return lines.some(({ cells }) => cells[0] === type && cells[at]?.includes(isHl7 ? '~' : '\\'));
 }
 
 /** What a result belongs to: its patient and specimen, if the file has several. */

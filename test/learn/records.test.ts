@@ -110,3 +110,10 @@ describe('results of several specimens', () => {
     expect(rows(record, results).at(-1)).toMatchObject({ 'laboratory patient id': 'PID-2', value: 93 });
   });
 });
+
+test('a field with several values is no fact, because only the first would be read', async () => {
+  const lines = ['P|1||PID-1', 'O|1|S-1||^^^685\\^^^678\\^^^712|R', 'R|1|^^^700|5.1|mmol/L||N||F'];
+  const record = await read(['H|\\^&|||Analyser', ...lines, 'L|1|N'].join('\n'));
+  expect(meta(record)).toMatchObject({ 'laboratory patient id': 'PID-1', 'specimen id': 'S-1' });
+  expect(Object.values(meta(record)).join()).not.toContain('685');
+});
