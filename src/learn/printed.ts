@@ -80,7 +80,8 @@ function classify(text: string, at: number): Printed | undefined {
   // A time of day has colons too.
   if (name !== '' && (!BESIDE.test(value) || kindOf(value) === 'date'))
     return { kind: 'pair', label: name, value, sign, at };
-  return /^\p{L}[^\d:=,]*$/u.test(plain) && plain.split(' ').length <= 6 ? { kind: 'title', at } : undefined;
+  // `Name:` is left to be filled in by hand.
+  return /^\p{L}[^\d:=,]*:?$/u.test(plain) && plain.split(' ').length <= 6 ? { kind: 'title', at } : undefined;
 }
 
 /** `Sample   Weight`: two words without a sign, above values. */
@@ -109,7 +110,10 @@ function blocksOf(lines: readonly Printed[], rows: readonly Reading[], texts: re
     const name = line.kind === 'pair' ? line.label : '';
     groups.set(name, [...(groups.get(name) ?? []), line]);
   }
-  const repeated = [...groups].filter(([, own]) => own.length > 1);
+  // A second date at the end is when printing ended.
+  const isEnd = (name: string, own: readonly Printed[]) =>
+    name === '' && own.length === 2 && rows.every(({ at }) => at < (own[1]?.at ?? 0));
+  const repeated = [...groups].filter(([name, own]) => own.length > 1 && !isEnd(name, own));
   const isAbove = (own: readonly Printed[]) =>
     own.every(({ at }, n) => rows.some((row) => row.at > at && row.at < (own[n + 1]?.at ?? texts.length)));
   if (!repeated.every(([, own]) => isAbove(own) && (own[0]?.at ?? 0) < (rows[0]?.at ?? 0))) return undefined;

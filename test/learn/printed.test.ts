@@ -48,6 +48,15 @@ describe('what a balance prints', () => {
     expect(meta(record)).not.toHaveProperty('Sample ID');
   });
 
+  test('may have a second date at the end, and names without a value', async () => {
+    const weights = ['N      +     12.5 g', 'N      +      9.8 g', 'N      +     11.1 g'];
+    const record = await read(
+      print('13-May-2019    10:12', 'Ser. No.    21709134', ...weights, '----', '13-May-2019    10:15', 'Name:'),
+    );
+    expect(rows(record).map((row) => row['N'])).toEqual([12.5, 9.8, 11.1]);
+    expect(meta(record)).toMatchObject({ 'Ser. No.': 21709134, date: '2019-05-13T10:12:00' });
+  });
+
   test('has a column with the name of the only value', async () => {
     expect(columns(await read(print('N      1.25 g', 'N      1.27 g')))[0]).toBe('N [g]');
   });
