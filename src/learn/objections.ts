@@ -209,7 +209,11 @@ const folded = (text: string): string =>
 
 const withoutNumber = (name: string): string => name.replace(/ \(\d+\)$/, '');
 
-const isNoName = (name: string): boolean => !/\p{L}|^[<>#≤≥]/u.test(name) || /^(?:number|date)$/.test(kindOf(name));
+/** `[min]` is a unit. */
+const isNoName = (name: string): boolean =>
+  !/\p{L}|^[<>#≤≥]/u.test(name) || /^(?:number|date)$/.test(kindOf(name)) || isUnitInBrackets(withoutNumber(name));
+
+const isUnitInBrackets = (name: string): boolean => /^[[(].*[\])]$/.test(name) && isUnit(bareUnit(name) ?? '');
 
 /** A label, the name of another fact, or one of the names of columns in a row of them. */
 function isAnotherName({ name, text, isText }: Fact, { factNames, columnNames }: Context): boolean {

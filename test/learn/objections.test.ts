@@ -35,6 +35,7 @@ describe('a fact that the text does not support is left out', () => {
   test.each([
     ['a number as name', '0.026: -0.5', { '0.026': '-0.5' }, 'the name is not a word'],
     ['a path as name', 'C:\\data\\S1\tMC', { 'C:\\data\\S1': 'MC' }, 'the name is not a word'],
+    ['a unit as name', '[min]\tArea', { '[min]': 'Area' }, 'the name is not a word'],
     ['half a cell', 'A2: 40;g/dL;415', { A2: '40;g/dL;415' }, 'a cell was cut at a sign that is no delimiter'],
     [
       'a name above its value',
