@@ -153,7 +153,8 @@ test('a comma after the colon is no part of the value, also above rows that are 
 
 test('a unit with a dot is no part of the next name', async () => {
   const record = await read('# Size = 4\n# LEFT = 16.33 ppm. RIGHT = -3.98 ppm.\n# Owner = Ada\n1,2\n2,3\n3,4\n4,5\n');
-  expect(record.meta.has('RIGHT')).toBe(true);
+  expect(record.meta.get('LEFT')).toMatchObject({ value: 16.33, unit: 'ppm' });
+  expect(record.meta.get('RIGHT')).toMatchObject({ value: -3.98, unit: 'ppm' });
   expect(record.meta.has('ppm. RIGHT')).toBe(false);
 });
 

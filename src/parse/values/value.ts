@@ -68,7 +68,8 @@ export function readQuantity(text: string, numbers: NumberReader): Value | undef
   const isLetter = gap === '' && unit.length === 1 && /^[A-Za-z]$/.test(unit) && !isSure();
   if (unit === '' || isLetter || /^\([A-Za-z]\)$/.test(unit)) return undefined;
   const value = numbers.read(sign + digits);
-  const bare = bareUnit(unit) ?? '';
+  // `5 min.`
+  const bare = (bareUnit(unit) ?? '').replace(/(?<=\p{L}{2})\.$/u, '');
   return value === undefined || !isUnit(bare) ? undefined : { value, text, unit: bare };
 }
 
