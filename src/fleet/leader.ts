@@ -260,7 +260,10 @@ const sessionKey = (key: string, { over }: LeaderDeps): Key => ({
   refresh: () => over('the notebook has rejected the session key'),
 });
 
-/** If the clock of the database is set, a lease can end while its holder relies on it: the time for requests begins then. */
+/**
+ * First the time of a lease: if somebody sets the clock of the database, a lease can end while its holder still relies on
+ * it. Then the time that a late request can take.
+ */
 const graceMs = ({ notebook: { timeout } }: UsableConfig, dialect: string | undefined): number =>
   LEASE_MS + Math.max(2 * timeout, dialect === 'v2' ? LEASE_MS : 130_000);
 

@@ -17,7 +17,10 @@ export const NUMBER_NAME = /version|serial|firmware|software|release|number|\bno
 
 export const isUnsetText = (text: string): boolean => isUnsetDay(readIso(text) ?? dateCandidates(text)[0]?.iso ?? '');
 
-/** Beginnings of words. Languages: English, German, French, Spanish, Italian, Portuguese, Dutch, Swedish, Polish, Czech, Russian, and CJK. */
+/**
+ * Beginnings of words. Languages: English, German, French, Spanish, Italian, Portuguese, Dutch, Swedish, Polish, Czech,
+ * Russian, and CJK.
+ */
 const startsOf = (...words: readonly string[]): RegExp =>
   new RegExp(`(?<!\\p{L})(?:${words.join(' ').trim().split(/\s+/).join('|')})`, 'iu');
 

@@ -99,7 +99,7 @@ function groupTables(found: readonly FoundTable[], lines: readonly Line[]): Grou
   return groups;
 }
 
-/** Titles that recur, such as `Page 2`, do not show which table a part belongs to. Such parts are one, without titles. */
+/** Titles that recur, such as `Page 2`, do not show which table a part belongs to. They are joined, without titles. */
 function joinPages(groups: readonly Group[], lines: readonly Line[]): Group[] {
   const all = groups.flatMap(({ titles }) => titles.map((title) => title?.text.trim()));
   const isOnce = (title: Line | undefined) => all.indexOf(title?.text.trim()) === all.lastIndexOf(title?.text.trim());

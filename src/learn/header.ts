@@ -356,7 +356,10 @@ function unitsOf(line: Line | undefined, { kinds }: Body): 'slash' | 'inHeader' 
   return isSlash ? 'slash' : 'inHeader';
 }
 
-/** Columns without a name whose cells are the units of the numbers to their left: `Glucose,,Lactate,` above `1.2,g/L,3.4,mmol/L`. */
+/**
+ * Columns without a name whose cells are the units of the numbers to their left: `Glucose,,Lactate,` above
+ * `1.2,g/L,3.4,mmol/L`.
+ */
 export function unitColumnsOf(
   lines: readonly Line[],
   { from, to, kinds }: Body,

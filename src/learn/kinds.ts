@@ -138,7 +138,7 @@ export const isPaddedPair = ({ cells: [first = '', ...others] }: Line): boolean 
 
 export const filledCells = ({ cells }: Line): string[] => cells.filter((cell) => cell !== '');
 
-/** A few words that are no fact, alone in a line: `Pump on`, `*** pause`, `Group B`. */
+/** A few words alone in a line that are no fact: `Pump on`, `*** pause`, `Group B`. */
 export function isBetweenRows(line: Line, kinds: readonly CellKind[]): boolean {
   const filled = filledCells(line);
   if (filled.length > 1 && (filled.length >= kinds.length || filled.length > MAX_WORDS)) return false;

@@ -235,7 +235,10 @@ const REMARK = /comment|remark|note|flag|status|message|error|warning|info|bemer
 const isRemark = ({ cells }: Line, rows: readonly Line[]): boolean =>
   cells.slice(Math.max(...rows.map((row) => row.cells.length))).every((name) => name === '' || REMARK.test(name));
 
-/** Drops the names if every row has fewer cells: any of them could be missing. Rows with empty cells inside lack the last. */
+/**
+ * Drops the names if every row has fewer cells: any of them could be missing. If a row has empty cells inside, only its
+ * last ones are missing.
+ */
 function withSureNames(table: FoundRows, lines: readonly Line[], isDelimited: boolean): FoundRows {
   const { header, body } = table;
   const [names, ...others] = header.names;

@@ -18,7 +18,7 @@ export function detectEncoding(sample: Buffer): { encoding?: string; possible: r
   const encodings = ENCODINGS.filter((encoding) => !isWindows || encoding !== 'macintosh');
   if (!/\P{ASCII}/u.test(iconv.decode(sample, 'windows-1252').replace(SIGNS, '')))
     return { encoding: 'windows-1252', possible: [] };
-  // Programs that were once written for a Mac still write its degree sign elsewhere.
+  // Some programs for Windows come from the Mac, and still write its degree sign.
   if (!/\P{ASCII}/u.test(iconv.decode(sample, 'macintosh').replace(/°(?=[CF])/g, '')))
     return { encoding: 'macintosh', possible: [] };
   const readings = encodings.map((encoding) => ({ encoding, text: iconv.decode(sample, encoding) }));

@@ -1,9 +1,8 @@
 import iconv from 'iconv-lite';
 import { expect, test } from 'vitest';
-import { FileError } from '../../src/errors.js';
 import type { FileRecord } from '../../src/model.js';
-import { type Random, seeded } from '../support/random.js';
-import { read } from '../support/reading.js';
+import type { Random } from '../support/random.js';
+import { chooseWays, shareOfComplete } from '../support/written-files.js';
 
 /**
  * A list of facts around a small table, written in many ways: signs, places, marks of comments, languages, encodings and
@@ -262,24 +261,11 @@ function compare(record: FileRecord, { facts, names, rows, day, isOpen }: Return
   return { wrong, isComplete: known.every(([, text]) => text !== undefined) && isDated && isWhole };
 }
 
-const FILES = 100;
-
-test('facts and dates around a table are not read wrongly in any of many forms, and nearly always completely', async () => {
-  const random = seeded(7);
-  let complete = 0;
-  for (let n = 0; n < FILES; n++) {
-    const ways = Object.fromEntries(
-      Object.entries(WAYS).map(([name, values]) => [name, values[random.below(values.length)]]),
-    ) as unknown as Ways;
-    const file = write(ways, random);
-    const record = await read(file.bytes, undefined, 'runs/scan.csv').catch((error: unknown) => {
-      if (error instanceof FileError) return undefined;
-      throw error;
-    });
-    if (!record) continue;
-    const { wrong, isComplete } = compare(record, file);
-    expect(wrong, file.text).toEqual([]);
-    if (isComplete) complete += 1;
-  }
-  expect(complete / FILES).toBeGreaterThan(0.8);
+test('facts and dates around a table are not read wrongly in any of many forms, and mostly completely', async () => {
+  const share = await shareOfComplete(
+    { seed: 7, count: 100 },
+    (random) => write(chooseWays(WAYS, random), random),
+    compare,
+  );
+  expect(share).toBeGreaterThan(0.8);
 });

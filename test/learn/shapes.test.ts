@@ -1,8 +1,6 @@
 import { expect, test } from 'vitest';
-import { FileError } from '../../src/errors.js';
 import type { FileRecord } from '../../src/model.js';
-import { seeded } from '../support/random.js';
-import { read } from '../support/reading.js';
+import { chooseWays, shareOfComplete } from '../support/written-files.js';
 
 /**
  * Small tables in many shapes: one to three of them, under titles or not, with units in several places, words between
@@ -179,24 +177,11 @@ function compare({ meta, tables }: FileRecord, { facts, expected }: ReturnType<t
   return { wrong, isComplete: isComplete && found.size === expected.length };
 }
 
-const FILES = 200;
-
 test('small tables of any of many shapes are not read wrongly, and mostly completely', async () => {
-  const { next, below } = seeded(11);
-  let complete = 0;
-  for (let n = 0; n < FILES; n++) {
-    const ways = Object.fromEntries(
-      Object.entries(WAYS).map(([name, values]) => [name, values[below(values.length)]]),
-    ) as unknown as Ways;
-    const file = write(ways, next);
-    const record = await read(file.text).catch((error: unknown) => {
-      if (error instanceof FileError) return undefined;
-      throw error;
-    });
-    if (!record) continue;
-    const { wrong, isComplete } = compare(record, file);
-    expect(wrong, file.text).toEqual([]);
-    if (isComplete) complete += 1;
-  }
-  expect(complete / FILES).toBeGreaterThan(0.78);
+  const share = await shareOfComplete(
+    { seed: 11, count: 200 },
+    (random) => write(chooseWays(WAYS, random), random.next),
+    compare,
+  );
+  expect(share).toBeGreaterThan(0.78);
 });

@@ -1,8 +1,6 @@
 import { expect, test } from 'vitest';
-import { FileError } from '../../src/errors.js';
 import type { FileRecord } from '../../src/model.js';
-import { seeded } from '../support/random.js';
-import { read } from '../support/reading.js';
+import { chooseWays, shareOfComplete } from '../support/written-files.js';
 
 /**
  * One small file, written in many ways: a list of facts and a table, with other delimiters, names, units, padding and
@@ -110,24 +108,11 @@ function compare(record: FileRecord, { facts, names, cells, mark }: ReturnType<t
   return { wrong, isComplete };
 }
 
-const FILES = 200;
-
 test('a small file in any of many forms is not read wrongly, and nearly always completely', async () => {
-  const { next, below } = seeded(7);
-  let complete = 0;
-  for (let n = 0; n < FILES; n++) {
-    const ways = Object.fromEntries(
-      Object.entries(WAYS).map(([name, values]) => [name, values[below(values.length)]]),
-    ) as unknown as Ways;
-    const file = write(ways, next);
-    const record = await read(file.text).catch((error: unknown) => {
-      if (error instanceof FileError) return undefined;
-      throw error;
-    });
-    if (!record) continue;
-    const { wrong, isComplete } = compare(record, file);
-    expect(wrong, file.text).toEqual([]);
-    if (isComplete) complete += 1;
-  }
-  expect(complete / FILES).toBeGreaterThan(0.93);
+  const share = await shareOfComplete(
+    { seed: 7, count: 200 },
+    (random) => write(chooseWays(WAYS, random), random.next),
+    compare,
+  );
+  expect(share).toBeGreaterThan(0.93);
 });
