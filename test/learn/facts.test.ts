@@ -146,8 +146,15 @@ test('facts above blocks are read even if the values of the blocks are unclear',
 });
 
 test('a comma after the colon is no part of the value, also above rows that are split at blanks', async () => {
-  const rows = 'Field(G)      Moment(emu)\n-1.0E+4    -6.9E-1\n-9.5E+3    -6.8E-1\n-9.0E+3    -6.7E-1\n';
-  const record = await read(`Sample ID:, Ni sphere\nMass:, 0.0121 g\nAveraging Time:, 0.1 s\n\n${rows}`);
+  const head = [
+    '"Shore Lab, Inc.","Model 7","Version 2"',
+    'Start Time:, 5/13/2019 10:12:33 AM',
+    'Sample ID:, Ni sphere',
+  ];
+  const facts = [...head, 'Mass:, 0.0121 g', 'Averaging Time:, 0.1 s', '', '***DATA***'];
+  const names = 'Field(G)             Moment(emu)          Temperature(K)';
+  const rows = [1, 2, 3].map((n) => `-9.${n}0012E+3    -6.9${n}110E-1   2.98120E+2`);
+  const record = await read(`${[...facts, names, ...rows].join('\n')}\n`);
   expect(meta(record)).toMatchObject({ 'Sample ID': 'Ni sphere', Mass: 0.0121 });
 });
 
@@ -159,9 +166,14 @@ test('a unit with a dot is no part of the next name', async () => {
 });
 
 test('a pair behind empty cells is another fact', async () => {
-  const facts =
-    'Application: reader,,,,,,\nDevice: R200,,,,Serial number: 110300,,\nUser,Ada,,,,,\nMode,Absorbance,,,,,\n';
-  const record = await read(`${facts},,,,,,\n<>,1,2,3,4,5,6\nA,0.1,0.2,0.3,0.4,0.5,0.6\nB,0.1,0.2,0.3,0.4,0.5,0.6\n`);
+  const facts = [
+    ...['Application: reader', '"reader , 1.10"', '', 'Device: R200,,,,Serial number: 110300,,,,,Stacker:', ''],
+    ...['Date:,5/13/2019', 'Time:,10:12:33 AM', '', 'System,LAB-PC', 'User,Ada', 'Plate,P 96 flat', 'Label: L1'],
+    ...['Mode,Absorbance', 'Wavelength,600,,,nm', 'Bandwidth,9,,,nm', 'Flashes,25', ''],
+  ];
+  const plate = ['<>,1,2,3,4,5,6', 'A,0.1,0.2,0.3,0.4,0.5,0.6', 'B,0.1,0.2,0.3,0.4,0.5,0.6'];
+  const padded = [...facts, ...plate].map((line) => `${line}${','.repeat(13 - line.split(',').length)}`);
+  const record = await read(`${padded.join('\n')}\n`);
   expect(meta(record)).toMatchObject({ Device: 'R200', 'Serial number': 110300, User: 'Ada' });
 });
 
