@@ -51,8 +51,8 @@ export function findPlaced(texts: readonly string[], comment?: string): PlacedFa
 /** Stands for a line that is no fact. */
 const OTHER = '\u0000';
 
-/** A letter of any alphabet, as in patterns without flags. */
-const LETTER = '[^\\0-@[-`{-\\x7f]';
+/** A letter of any alphabet: patterns have no flag `u`, with which V8 cannot match in linear time. */
+const LETTER = '[A-Za-z\\u0080-\\uffff]';
 
 const NUMBER = '[-+]?(?:\\d[\\d.,]*|\\.\\d+)(?:[eE][-+]?\\d+)?';
 const IS_NUMBER = new RegExp(`^${NUMBER}$`);
