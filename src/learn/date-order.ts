@@ -57,13 +57,13 @@ export function findDateFormats(pools: readonly DatePool[], evidence: DateEviden
     const days = new Set([...evidence.days, ...daysInPath(evidence.source.path), ...settling.flatMap(sureDays)]);
     for (const pool of settling) pool.left = only(pool.left, ({ isos }) => isos.some((iso) => days.has(dayOf(iso))));
     const settled = settling.flatMap(({ texts, left: [first, ...others] }) =>
-      first && others.length === 0 ? [{ order: orderOf(first.format), padding: paddingOf(texts) }] : [],
+      first && others.length === 0 ? [{ order: orderOf(first.format), style: styleOf(texts) }] : [],
     );
     const known = [...settled, ...written];
     // A file writes all dates alike. `12/3/2022` is not written like `27/06/2019`, so it may come from another program.
     for (const pool of settling) {
-      const padding = paddingOf(pool.texts);
-      const alike = known.filter((each) => !padding || !each.padding || padding === each.padding);
+      const style = styleOf(pool.texts);
+      const alike = known.filter((each) => areAlike(style, each.style));
       pool.left = only(pool.left, ({ format }) => alike.some(({ order }) => order === orderOf(format)));
     }
   }
@@ -89,11 +89,22 @@ function only(found: readonly Candidate[], passes: (candidate: Candidate) => boo
   return passing.length === 1 ? passing : found;
 }
 
-/** Undefined if all days and months have two digits and none starts with a zero. */
-function paddingOf(texts: readonly string[]): 'zeros' | 'none' | undefined {
-  if (texts.some((text) => /(?:^|\D)0\d[/.-]/.test(text))) return 'zeros';
-  return texts.some((text) => /(?:^|[^\d:])\d[/.-]/.test(text)) ? 'none' : undefined;
+/**
+ * `0/4`: how days and months are padded, and how many digits years have. Both zeros and single digits are a way of their
+ * own: `6/09/2017`. Dates show no padding if all days and months have two digits and none starts with a zero.
+ */
+function styleOf(texts: readonly string[]): { readonly padding: string; readonly year: string | undefined } {
+  const hasZeros = texts.some((text) => /(?:^|\D)0\d[/.-]/.test(text));
+  const hasSingles = texts.some((text) => /(?:^|[^\d:])\d[/.-]/.test(text));
+  const [, year] = /\d([/.-])\d{1,2}\1(\d{4}|\d\d(?!\d))/.exec(texts[0] ?? '')?.slice(1) ?? [];
+  return { padding: `${hasZeros ? '0' : ''}${hasSingles ? '1' : ''}`, year: year && String(year.length) };
 }
+
+type Style = ReturnType<typeof styleOf>;
+
+const areAlike = (one: Style, other: Style): boolean =>
+  (one.padding === '' || other.padding === '' || one.padding === other.padding) &&
+  (one.year === undefined || other.year === undefined || one.year === other.year);
 
 const dayOf = (iso: string): string => iso.slice(0, 10);
 
@@ -187,11 +198,11 @@ function candidatesFor(texts: readonly string[]): Candidate[] {
 const NUMERIC_DATE = /(?<![\w./\\-])\d{1,2}([-/.])\d{1,2}\1\d{4}(?![\w/\\-]|\.\d)/g;
 
 /** The orders of dates among words that can be read in one way only: `Changed on 6/14/2018 by Ada`. */
-function ordersIn(text: string): { order: string; padding: ReturnType<typeof paddingOf> }[] {
+function ordersIn(text: string): { order: string; style: Style }[] {
   if (text.length > 1000) return [];
   return [...text.matchAll(NUMERIC_DATE)].flatMap(([date]) => {
     const [first, ...others] = dateCandidates(date);
-    return first && others.length === 0 ? [{ order: orderOf(first.format), padding: paddingOf([date]) }] : [];
+    return first && others.length === 0 ? [{ order: orderOf(first.format), style: styleOf([date]) }] : [];
   });
 }
 

@@ -47,14 +47,16 @@ export async function splitText(
   let best = await trySplit(usual);
   const isDeclared = chosen.from > 1;
   const fixed = isDeclared ? [] : findFixedColumns(texts);
-  if (isDeclared || (unused(best) === 0 && fixed.length === 0 && !isNameless(best))) return { isPlain: true, ...best };
+  const isJoined = joinsColumns(best);
+  if (isDeclared || (unused(best) === 0 && fixed.length === 0 && !isNameless(best) && !isJoined))
+    return { isPlain: true, ...best };
   const isGrid = characterOf(usual) !== undefined && isEven(best.lines);
   const hasDecimalCommas = texts.filter((text) => DECIMAL_COMMAS.test(text)).length >= MIN_LINES;
   const others = CANDIDATES.filter(
     (each) =>
       each !== usual && !(isGrid && isBlanks(each)) && !(each === ',' && hasDecimalCommas) && splitsLines(each, texts),
   );
-  let most = Math.max(1, weightOf(best));
+  let most = isJoined ? 1 : Math.max(1, weightOf(best));
   for (const delimiter of others) {
     const split = await trySplit(delimiter);
     const weight = weightOf(split);
@@ -77,6 +79,19 @@ export async function splitText(
 
 const isNameless = ({ layout: { tables, nameless } }: Split): boolean =>
   nameless !== undefined || tables.some((table) => table.kind === 'rows' && hasTooManyNames(table));
+
+/** Whether cells have several numbers, and single blanks would separate as many of them as words of the names. */
+const joinsColumns = ({ delimiter, lines, layout: { tables } }: Split): boolean =>
+  isBlanks(delimiter) &&
+  tables.some((table) => {
+    const names = 'header' in table ? table.header.names.at(-1) : undefined;
+    const row = 'body' in table ? lines[table.body.from] : undefined;
+    return names !== undefined && row?.cells.some(isSeveral) === true && countPieces(names) === countPieces(row);
+  });
+
+const isSeveral = (cell: string): boolean => /^[-+]?[\d.,]+(?:\s+[-+]?[\d.,]+)+$/.test(cell);
+
+const countPieces = ({ text }: Line): number => text.trim().split(/\s+/).length;
 
 /** The table of these columns, instead of what blanks make of its lines. */
 async function addFixedColumns(split: Split, columns: FixedColumns, slice: TimeSlice): Promise<Split> {

@@ -104,16 +104,18 @@ const NAME_OF_FACT =
 export const isFactName = (name = ''): boolean => NAME_OF_FACT.test(name);
 
 /**
- * `Year` `Month` `Day` above `2020` `09` `22`: as many values as words. They are numbers, or two of the words are names
- * of facts, one beside the other, so that they are no name and its value.
+ * `Year` `Month` `Day` above `2020` `09` `22`: as many values as words. They are numbers, or most of them are measures, or
+ * two of the words are names of facts, one beside the other, so that they are no name and its value.
  */
 export function areNamesAbove({ cells }: Line, below: Line | undefined): boolean {
   if (cells.length < 3 || !below || new Set(cells).size < cells.length) return false;
-  if (!cells.every((cell) => /^\p{L}{2}[^\d:=]*$/u.test(cell))) return false;
+  if (!cells.every((cell) => /^\p{L}{2}(?:[^\d:=]|(?<=[\p{L}\d])\d)*$/u.test(cell))) return false;
   const areFacts = cells.some((cell, n) => isFactName(cell) && isFactName(cells[n + 1]));
   // Names without a gap between them are one: `PositionType`.
   if (below.cells.length !== cells.length) return areFacts && below.cells.length > cells.length;
-  return areFacts || below.cells.every((cell) => /^[-+]?\d/.test(cell));
+  const measures = below.cells.filter((cell) => /^(?:[-+]?\d|true$|false$)/i.test(cell)).length;
+  // Of a name and its value, several times in a line, half of the cells are words.
+  return areFacts || measures === cells.length || (cells.length > 3 && measures * 2 > cells.length);
 }
 
 /** `rxGain   = 31` */

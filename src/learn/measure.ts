@@ -14,12 +14,13 @@ import { type DescribedFile, type DescribedTable, describeTables, type TableMapp
 import { findPairs } from './facts.js';
 import { fitsBody, type LongRow } from './header.js';
 import { isNoValue, kindsOf } from './kinds.js';
-import { type FoundTable, findLayout, type Layout, MAX_TABLES } from './layout.js';
+import { type FoundRows, type FoundTable, findLayout, type Layout, MAX_TABLES } from './layout.js';
 import { findAnyDate, findLineDate, findSplitDate, type OtherDate } from './line-dates.js';
 import { columnLines, withListedNames } from './listed-names.js';
 import { findNumberFormat, type MarksMapping, numberDoubts, numberError } from './number-format.js';
 import { leaveOutWrong } from './objections.js';
 import { findPlaced, type PlacedFacts } from './placed.js';
+import { areCutNumbers } from './rows.js';
 import { findOptions, withOptions } from './touchstone.js';
 
 /** How a file can be read, as a mapping. */
@@ -97,11 +98,13 @@ function findCommentMark(texts: readonly string[]): string | undefined {
   const isFirst = !NAMED_NUMBER.test(filled[0] ?? '');
   const mark = COMMENT_MARKS.find((each) => isFirst && filled[0]?.startsWith(each)) ?? findCommentBlock(filled);
   if (mark === undefined) return undefined;
-  const marked = filled.filter((text) => text.startsWith(mark)).length;
-  const hasLabels = mark === '#' && filled.filter((text) => text.startsWith('##')).length * 2 > marked;
-  // Empty cells.
-  const isDelimiter = mark === ';' && filled.some((text) => text.startsWith(';;'));
-  return marked >= 2 && marked < filled.length && !hasLabels && !isDelimiter ? mark : undefined;
+  const marked = filled.filter((text) => text.startsWith(mark));
+  const hasLabels = mark === '#' && filled.filter((text) => text.startsWith('##')).length * 2 > marked.length;
+  // Empty cells: the other lines are split there, too.
+  const others = filled.filter((text) => !text.startsWith(mark));
+  const isDelimiter =
+    mark === ';' && (marked.some((text) => text.startsWith(';;')) || others.every((text) => text.includes(mark)));
+  return marked.length >= 2 && others.length > 0 && !hasLabels && !isDelimiter ? mark : undefined;
 }
 
 /** Fewer lines can be rows with a flag: `*S-101`. */
@@ -162,6 +165,13 @@ export async function measureLines(source: LineSource, file: MeasureContext): Pr
     (mixed && mixedError(mixed, file.refuse)) ??
     (headless && headlessError(headless, file.refuse)) ??
     interruptedError(found, lines, file.refuse) ??
+    (nameless &&
+    found.some(
+      (table) =>
+        table.kind === 'rows' && table.isNameless && areCutNumbers(rowsOf(table, lines), nameless.cells.length),
+    )
+      ? cutNumbersError(nameless, file.refuse)
+      : undefined) ??
     (isProse ? (refusal ?? proseError(file.refuse)) : undefined) ??
     (isList && !numbers.ambiguous ? twoColumnsError(outside, found, source.delimiter, file.refuse) : undefined);
   return {
@@ -390,6 +400,15 @@ const longRowError = ({ line, columns, isAboveRows }: LongRow, refuse: Refuse): 
       hint: `if it is not a row: \`parse: { table: { skip: ${startOf(line.text)} } }\`; if the header lacks names: \`parse: { table: { header: none, columns: […] } }\` with all of them`,
     },
   );
+
+const rowsOf = ({ body }: FoundRows, lines: readonly Line[]): Line[] =>
+  lines.slice(body.from, body.to).filter((line) => !isBlank(line));
+
+const cutNumbersError = (line: Line, refuse: Refuse): FileError =>
+  refuse('the rows have more cells than names, as if numbers with decimal commas were cut at the comma', {
+    line,
+    hint: 'export the file with another delimiter or with decimal points',
+  });
 
 const namelessError = (line: Line, refuse: Refuse): FileError =>
   refuse('the names cannot be assigned to the columns, so these have no names', {

@@ -1,10 +1,11 @@
 import type { ParseMapping } from '../config/vocabulary.js';
 import type { FileError } from '../errors.js';
-import type { FileRecord, Table, Value } from '../model.js';
+import type { FileRecord } from '../model.js';
 import { compileSplit } from '../parse/cells.js';
 import type { Line, Refuse } from '../parse/lines.js';
-import { bareUnit, isUnit } from '../parse/values/unit.js';
-import { areNamesAbove, isNoValue, isSubject, kindOf } from './kinds.js';
+import { bareUnit, isUnit, unitInName } from '../parse/values/unit.js';
+import { areNamesAbove, kindOf } from './kinds.js';
+import { type Objection, objectToTable } from './odd-tables.js';
 import { type FinderMapping, isRunningText } from './pieces.js';
 
 /** Compares what was read with the text of the file, however it was read, because a wrong value is worse than none. */
@@ -119,21 +120,11 @@ const describeTable = ({ table = '', column, reason }: Objection): string =>
     ? `the table ${JSON.stringify(table)} may be wrong: ${reason}`
     : `the column ${JSON.stringify(column)} of ${JSON.stringify(table)} may be wrong: ${reason}`;
 
-interface Objection {
-  readonly reason: string;
-  /** The fact, or the table and its column if only that is doubtful. */
-  readonly fact?: string;
-  readonly table?: string;
-  readonly column?: string;
-  /** Wrong without doubt. Such a fact is left out, such a table is not filed before a person has seen it. */
-  readonly isWrong?: boolean;
-}
-
 type Read = Pick<FileRecord, 'meta' | 'tables'>;
 
 const findObjections = (record: Read, { lines, top, delimiter }: NetContext): Objection[] => [
   ...objectToFacts(record, lines, delimiter),
-  ...record.tables.flatMap((table) => objectToTable(table, top)),
+  ...record.tables.flatMap((table) => objectToTable(table, top, delimiter)),
 ];
 
 /** A fact, and the parts of its line around it if they are found. */
@@ -169,6 +160,10 @@ const WRONG: readonly Check[] = [
   [
     'the value is only a unit',
     ({ name, text, isText }, { columnNames }) => isText && !columnNames.has(folded(name)) && isOnlyUnit(name, text),
+  ],
+  [
+    'the name has a unit, but the value is a word',
+    ({ name, text, isText }) => isText && isNameOfNumber(name) && isWordy(text),
   ],
   ['a cell was cut at a sign that is no delimiter', ({ name, text }) => CELL_ADDRESS.test(name) && /;\S*;/.test(text)],
   ['the value repeats the name', ({ name, text, isText }) => isText && isRepeated(name, text)],
@@ -222,6 +217,11 @@ function isAnotherName({ name, text, isText }: Fact, { factNames, columnNames }:
   if (!isText || own === other) return false;
   return (factNames.has(other) && !SAYS_NAME.test(name)) || (columnNames.has(own) && columnNames.has(other));
 }
+
+/** `Wavelength (nm)`, unlike `Serial number (S/N)` */
+const isNameOfNumber = (name: string): boolean =>
+  unitInName(withoutNumber(name)) !== undefined && !/serial|s\/n/i.test(name);
+const isWordy = (text: string): boolean => /\p{L}{3}/u.test(text) && !/^\W*\d[\d.,]*(?:\s|$)/.test(text);
 
 /** Symbols of letters are also words, and abbreviations of persons, gases and places. */
 function isOnlyUnit(name: string, text: string): boolean {
@@ -294,7 +294,8 @@ function objectToFacts({ meta, tables }: Read, lines: readonly Line[], delimiter
   };
   const objections: Objection[] = [];
   const facts = locate(meta, lines, context);
-  const rows = rowsOfWords(facts);
+  const byLine = groupByLine(facts);
+  const rows = rowsOfWords(byLine);
   const isSwapped = areSwapped([...facts.values()]);
   const named = new Set(lines.flatMap((line, n) => (areNamesAbove(line, lines[n + 1]) ? lines.slice(n, n + 2) : [])));
   for (const [name, fact] of facts) {
@@ -303,6 +304,8 @@ function objectToFacts({ meta, tables }: Read, lines: readonly Line[], delimiter
     if (wrong !== undefined) objections.push({ fact: name, reason: wrong, isWrong: true });
     else if (fact.line && named.has(fact.line))
       objections.push({ fact: name, reason: 'a line of names is above a line of their values', isWrong: true });
+    else if (fact.line && isPartial(fact.line, byLine.get(fact.line) ?? []))
+      objections.push({ fact: name, reason: 'other values of its line are not read', isWrong: true });
     else if (isSwapped && isWords(fact)) objections.push({ fact: name, reason: SWAPPED, isWrong: true });
     else if (fact.line && rows.has(fact.line))
       objections.push({ fact: name, reason: 'the line may be a row of a table' });
@@ -376,14 +379,24 @@ function findPlace(line: Line, fact: Fact, context: Context): { fact: Fact; isCu
 /** Fewer words can be several values of one name. */
 const MIN_WORDS = 3;
 
-/** A name with several different words, which are names of columns, and the lines with several values directly below it. */
-function rowsOfWords(facts: ReadonlyMap<string, Fact>): ReadonlySet<Line> {
+function groupByLine(facts: ReadonlyMap<string, Fact>): ReadonlyMap<Line, readonly Fact[]> {
   const byLine = new Map<Line, Fact[]>();
   for (const fact of facts.values()) {
     const known = fact.line && byLine.get(fact.line);
     if (known) known.push(fact);
     else if (fact.line) byLine.set(fact.line, [fact]);
   }
+  return byLine;
+}
+
+/** `Plate,Name,,Type,96`: the words were read as values of the first cell, and the number beside them was not read. */
+const isPartial = ({ cells }: Line, own: readonly Fact[]): boolean =>
+  own.length > 1 &&
+  own.every((fact) => isWords(fact) && fact.name === own[0]?.name) &&
+  cells.some((cell, n) => n > 1 && kindOf(cell) === 'number' && own.some(({ text }) => text === cells[n - 1]));
+
+/** A name with several different words, which are names of columns, and the lines with several values directly below it. */
+function rowsOfWords(byLine: ReadonlyMap<Line, readonly Fact[]>): ReadonlySet<Line> {
   const rows = new Set<Line>();
   let last = 0;
   for (const [line, own] of [...byLine].sort(([a], [b]) => a.number - b.number)) {
@@ -399,99 +412,4 @@ function rowsOfWords(facts: ReadonlyMap<string, Fact>): ReadonlySet<Line> {
 function areNames(own: readonly Fact[]): boolean {
   const isName = ({ name, text, isText }: Fact) => isText && !SAYS_NAME.test(name) && !/\d/.test(text) && !isUnit(text);
   return own.length >= MIN_WORDS && new Set(own.map(({ text }) => text)).size === own.length && own.every(isName);
-}
-
-type Rows = Table['rows'];
-
-/** More rows would not show more. */
-const MAX_ROWS = 100;
-
-function objectToTable({ name: table, columns, rows: all }: Table, lines: readonly Line[]): Objection[] {
-  const rows = all.slice(0, MAX_ROWS);
-  const objections: Objection[] = [];
-  const named = columns.filter(({ invented }) => !invented);
-  const value = named.find(({ name }) => VALUE_AS_NAME.test(name) || kindOf(name) === 'date');
-  if (value) objections.push({ table, reason: `${JSON.stringify(value.name)} is no name of a column`, isWrong: true });
-  if (isTextList(columns.length, rows)) objections.push({ table, reason: 'it may be a list of facts' });
-  const odd = oddRow(columns.length, rows, named.length === 0);
-  if (odd !== undefined)
-    objections.push({ table, reason: `the row with ${JSON.stringify(odd)} is unlike the others`, isWrong: true });
-  for (const [n, { name, unit }] of columns.entries()) {
-    const reason = objectToColumn(name, unit, rows, n);
-    if (reason !== undefined) objections.push({ table, column: name, reason });
-  }
-  const [first, ...others] = named.map(({ name }) => name);
-  if (first !== undefined && !isSubject(first) && isNameOfLine(first, others, lines))
-    objections.push({ table, column: first, reason: 'the name is that of its line' });
-  return objections;
-}
-
-function objectToColumn(name: string, unit: string | undefined, rows: Rows, n: number): string | undefined {
-  const isRatio = unit !== undefined && /\b(?:RSD|CV)\b/.test(name) && !unit.includes('%');
-  if (isRatio) return `a ratio does not have the unit ${JSON.stringify(unit)}`;
-  // Most columns need no more than a look at their first cells.
-  const hasSeveral = rows.slice(0, 3).some((row) => isSeveral(row[n]));
-  if (!hasSeveral && (unit === undefined || typeof rows[0]?.[n]?.value === 'number')) return undefined;
-  const cells = rows.flatMap((row) => (isFilled(row[n]) ? [row[n]] : []));
-  if (cells.filter(isSeveral).length * 2 > cells.length) return 'its cells contain several values';
-  const hasNumbers = cells.some(({ value, text }) => typeof value === 'number' || /\d/.test(text));
-  return unit === undefined || hasNumbers || cells.length === 0
-    ? undefined
-    : `its unit is ${JSON.stringify(unit)}, but it has no numbers`;
-}
-
-const isSeveral = (cell: Value | undefined): boolean =>
-  typeof cell?.value === 'string' && SEVERAL.test(cell.text.trim()) && kindOf(cell.text.trim()) === 'text';
-
-const isFilled = (cell: Value | undefined): cell is Value =>
-  cell !== undefined && cell.text !== '' && !isNoValue(cell.text);
-
-/** A time, a path, a number or a text after a sign. */
-const VALUE_AS_NAME = /^=\s*[\d"-]|^[A-Za-z]:\\|\d{1,2}:\d\d:\d\d|^\d{4}-\d\d-\d\d/;
-/** Numbers or times, separated by blanks. */
-const SEVERAL = /^[-+]?\d[\d.,:/-]*(?:\s+[-+]?\d[\d.,:/-]*)+$/;
-
-/** Two columns of words without a repetition. A log has times. */
-function isTextList(width: number, rows: Rows): boolean {
-  if (width !== 2 || rows.length === 0) return false;
-  const isWord = ({ value, text }: Value) => typeof value === 'string' && !/\d:\d\d/.test(text);
-  const firsts = new Set(rows.map(([first]) => first?.text ?? ''));
-  return rows.every((row) => row.every(isWord)) && firsts.size === rows.length && !firsts.has('');
-}
-
-/** The first or last row has words in columns where all others have numbers: in most of them, if the columns have names. */
-function oddRow(width: number, rows: Rows, isNameless: boolean): string | undefined {
-  if (rows.length < 3) return undefined;
-  for (const [own, next] of [
-    [rows[0], rows[1]],
-    [rows.at(-1), rows.at(-2)],
-  ]) {
-    const isWord = (n: number) => {
-      const cell = own?.[n];
-      return isFilled(cell) && typeof cell.value === 'string' && kindOf(cell.text) === 'text';
-    };
-    const places = Array.from({ length: width }, (_, n) => n);
-    // Most rows are like the next one, and need no comparison with all others.
-    if (places.filter((n) => typeof next?.[n]?.value === 'number' && isWord(n)).length < 2) continue;
-    const numeric = places.filter((n) => {
-      const others = rows.filter((row) => row !== own && isFilled(row[n]));
-      return others.length > 1 && others.every((row) => typeof row[n]?.value === 'number');
-    });
-    const words = numeric.filter(isWord);
-    const isOdd = words.length > 1 && (isNameless || words.length * 2 > numeric.length);
-    if (isOdd && !areQuantities(rows)) return own?.[words[0] ?? 0]?.text;
-  }
-  return undefined;
-}
-
-/** Rows that are quantities have names, each of its own, and differ in kind. */
-const areQuantities = (rows: Rows): boolean =>
-  new Set(rows.flatMap(([first]) => (typeof first?.value === 'string' ? [first.text] : []))).size === rows.length;
-
-/** In the file, a sign follows it and no other name: `ChannelTitle=  Pressure  ECG`. */
-function isNameOfLine(first: string, others: readonly string[], lines: readonly Line[]): boolean {
-  const hasSign = (text: string, name: string) => /^\s*[:=]/.test(text.slice(text.indexOf(name) + name.length));
-  const header = lines.find(({ text }) => text.includes(first) && others.every((name) => text.includes(name)));
-  if (header === undefined || others.length === 0 || !hasSign(header.text, first)) return false;
-  return !others.some((name) => hasSign(header.text, name));
 }

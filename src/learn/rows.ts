@@ -130,3 +130,19 @@ function isTrimmedRow(line: Line | undefined, { kinds }: Body): boolean {
   const matching = own.filter((kind, n) => isMeasure(kind) && kind === kinds[n]).length;
   return matching >= 3 && own.every((kind, n) => kind === 'any' || kinds[n] === 'any' || kind === kinds[n]);
 }
+
+/** `0:30,150,00,300,00` below `Time,A,B`: after the labels, each name has a number and as many digits in each row. */
+export function areCutNumbers(rows: readonly Line[], names: number): boolean {
+  const width = rows[0]?.cells.length ?? 0;
+  const labels = 2 * names - width;
+  const isPart = ({ cells }: Line, n: number) =>
+    /^-?\d+$/.test(cells[n] ?? '') &&
+    /^\d+$/.test(cells[n + 1] ?? '') &&
+    cells[n + 1]?.length === rows[0]?.cells[n + 1]?.length;
+  const places = Array.from({ length: names - labels }, (_, n) => labels + 2 * n);
+  return (
+    labels >= 0 &&
+    places.length > 0 &&
+    rows.every((line) => line.cells.length === width && places.every((n) => isPart(line, n)))
+  );
+}

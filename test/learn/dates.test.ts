@@ -69,6 +69,13 @@ describe('the order of day and month is proven by', () => {
     expect(await formatsOf(run('03/04/2026'), 'a.csv', 1)).toBeUndefined();
   });
 
+  test.each([
+    ['years of two digits', run('3/04/2026', 'Firmware: 08/20/04 10:00:00\n')],
+    ['other padding', run('3/04/2026', 'Firmware: 08/20/2004\n')],
+  ])('no date of another program, with %s', async (_, text) => {
+    expect([await formatsOf(text)].flat()).not.toContain('M/d/yyyy');
+  });
+
   test('no evidence that fits both orders', async () => {
     expect(await formatsOf(run('03/04/2026', 'Batch: 2026-03-04\nLot: 2026-04-03\n'))).toBeUndefined();
     expect(await formatsOf(run('03/04/2026'), 'runs/2026-03-04/2026-04-03.csv')).toBeUndefined();

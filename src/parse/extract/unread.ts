@@ -106,9 +106,10 @@ function isWeighing(text: string): boolean {
 }
 
 function widthOf(parts: readonly string[], isFact: boolean): number {
-  const [first = '', second = ''] = parts;
+  const [first = '', ...others] = parts;
   if (STATISTIC.test(first)) return 0;
-  if (isFact && !NUMBER.test(first)) return parts.length === 2 && LABEL.test(first) && NUMBER.test(second) ? -2 : 0;
+  if (isFact && !NUMBER.test(first))
+    return LABEL.test(first) && others.length > 0 && others.every((part) => NUMBER.test(part)) ? -parts.length : 0;
   let numbers = 0;
   let neutral = 0;
   for (const part of parts.slice(0, MAX_CELLS)) {
@@ -152,7 +153,7 @@ const MIN_ROWS = 3;
 export const MIN_SHORT_ROWS = 10;
 
 const countReadings = ({ widths }: UnreadLines, { width, readings }: Range): number =>
-  (widths.get(width) ?? 0) < (width <= 1 ? MIN_SHORT_ROWS : MIN_ROWS) ? 0 : readings;
+  (widths.get(width) ?? 0) < (Math.abs(width) < 3 && width < 2 ? MIN_SHORT_ROWS : MIN_ROWS) ? 0 : readings;
 
 /** Sorted; neighbours that are alike are one range. */
 function joinRanges(ranges: readonly Range[]): Range[] {
