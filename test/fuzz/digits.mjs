@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { LabfeedError } from '../../dist/errors.js';
 import { binaryKind } from '../../dist/parse/source.js';
 import { contentOf, isReported, lineOfChange, readBytes } from './reading.mjs';
-import { FOLDER, SAMPLES, TEXTS } from './samples.mjs';
+import { FOLDER, SAMPLES, sampleAmong, TEXTS } from './samples.mjs';
 
 /*
  * Files in which one digit is changed: it is read as changed, or the file is refused. In files of a folder, it can also
@@ -15,7 +15,7 @@ const FILES =
   FOLDER === undefined ? TEXTS : Object.fromEntries(Object.entries(SAMPLES).filter(([, file]) => isText(file)));
 
 const arbitrary = fc.record({
-  sample: fc.constantFrom(...Object.keys(FILES)),
+  sample: sampleAmong(Object.keys(FILES)),
   nth: fc.noBias(fc.nat()),
   by: fc.integer({ min: 1, max: 9 }),
 });

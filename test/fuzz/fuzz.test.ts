@@ -37,16 +37,17 @@ console.info(`fuzz: the first seed is ${firstSeed}`);
 
 interface Answer {
   readonly seed: number;
-  /** What the case is and what is wrong with its outcome; undefined if nothing is. */
+  readonly what: string;
+  /** What is wrong with the outcome of the case; undefined if nothing is. */
   readonly problem?: string;
   readonly memoryMb: number;
   readonly cpuMs: number;
 }
 
-function findProblem({ problem, memoryMb, cpuMs }: Answer): string | undefined {
-  if (problem !== undefined) return problem;
-  if (memoryMb > MAX_MEMORY_MB) return `needs ${memoryMb} MB`;
-  return cpuMs > MAX_CPU_MS ? `takes ${cpuMs} ms` : undefined;
+function findProblem({ what, problem, memoryMb, cpuMs }: Answer): string | undefined {
+  if (problem !== undefined) return `${what} ${problem}`;
+  if (memoryMb > MAX_MEMORY_MB) return `${what} needs ${memoryMb} MB`;
+  return cpuMs > MAX_CPU_MS ? `${what} takes ${cpuMs} ms` : undefined;
 }
 
 /** V8 keeps compiled code, 1 MB for each thousand cases, which must not be mistaken for the memory that a case needs. */
@@ -56,6 +57,7 @@ const CASES_PER_PROCESS = 10_000;
 function startPerformer(kind: string, folder: string) {
   let child: ChildProcess | undefined;
   let performed = 0;
+  const most = { cpuMs: 0, memoryMb: 0 };
   // The generated files come from a source of these tests.
   const execArgv =
     kind === 'generated' || kind === 'mappings'
@@ -82,6 +84,10 @@ function startPerformer(kind: string, folder: string) {
     current.removeAllListeners();
     current.stderr?.off('data', listen);
     const problem = typeof result === 'string' ? result : findProblem(result);
+    if (typeof result !== 'string') {
+      most.cpuMs = Math.max(most.cpuMs, result.cpuMs);
+      most.memoryMb = Math.max(most.memoryMb, result.memoryMb);
+    }
     if (problem !== undefined || ++performed % CASES_PER_PROCESS === 0) stop();
     return problem;
   }
@@ -91,19 +97,19 @@ function startPerformer(kind: string, folder: string) {
     child = undefined;
   }
 
-  return { perform, stop };
+  return { perform, stop, most };
 }
 
 /** Wall time, on a machine that may be busy: only for those that never end. */
 const HANG_MS = 60_000;
 
-const performers: { stop(): void }[] = [];
+const performers: ReturnType<typeof startPerformer>[] = [];
 afterAll(() => {
   for (const { stop } of performers) stop();
 });
 
-/** A tenth of 100,000, so that a long run shows that it goes on. */
-const CASES_PER_REPORT = 10_000;
+/** So that a long run shows that it goes on. */
+const CASES_PER_REPORT = 2000;
 
 test.each(Object.entries(KINDS))(
   '%s: each one is read or refused',
@@ -114,25 +120,33 @@ test.each(Object.entries(KINDS))(
     const count = wanted === undefined ? cases : Number(wanted);
     const failures: string[] = [];
     let performed = 0;
+    const processes = Math.min(count, Number(process.env['LABFEED_PROCESSES'] ?? availableParallelism()));
+    const own = Array.from({ length: processes }, () => startPerformer(kind, tempFolder()));
     const report = () => {
-      const perSecond = ((1000 * performed) / (Date.now() - startedMs)).toFixed(0);
-      console.info(`fuzz: ${performed} ${kind}, ${failures.length} failures, ${perSecond} cases/s`);
+      const perSecond = ((1000 * performed) / (Date.now() - startedMs)).toFixed(1);
+      const [cpuMs, memoryMb] = (['cpuMs', 'memoryMb'] as const).map((key) =>
+        Math.max(...own.map(({ most }) => most[key])),
+      );
+      console.info(
+        `fuzz: ${performed} ${kind}, ${failures.length} failures, ${perSecond} cases/s, at most ${cpuMs} ms and ${memoryMb} MB`,
+      );
     };
 
+    // A failure does not end a long run: all are reported at its end, and each when it occurs.
     async function performOthers({ perform, stop }: ReturnType<typeof startPerformer>): Promise<void> {
-      while ((performed < count || Date.now() < until) && failures.length < 20) {
+      while (performed < count || Date.now() < until) {
         const seed = firstSeed + performed++;
         const problem = await perform(seed);
-        if (problem !== undefined)
-          failures.push(`LABFEED_SEED=${seed} LABFEED_CASES=1 npm run fuzz -- -t ${kind}: ${problem}`);
+        if (problem !== undefined) {
+          const failure = `LABFEED_SEED=${seed} LABFEED_CASES=1 npm run fuzz -- -t ${kind}: ${problem}`;
+          failures.push(failure);
+          console.info(failure);
+        }
         if (performed % CASES_PER_REPORT === 0) report();
       }
       stop();
     }
 
-    const own = Array.from({ length: Math.min(count, availableParallelism()) }, () =>
-      startPerformer(kind, tempFolder()),
-    );
     performers.push(...own);
     await Promise.all(own.map(performOthers));
     report();

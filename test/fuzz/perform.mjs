@@ -25,5 +25,5 @@ process.on('message', async (seed) => {
   }
   const memoryMb = Math.round(process.resourceUsage().maxRSS / 1024);
   const { user, system } = process.cpuUsage(before);
-  process.send({ seed, memoryMb, cpuMs: Math.round((user + system) / 1000), problem: problem && `${what} ${problem}` });
+  process.send({ seed, what, problem, memoryMb, cpuMs: Math.round((user + system) / 1000) });
 });

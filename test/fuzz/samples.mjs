@@ -2,6 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { extname, join } from 'node:path';
 import { deflateRawSync } from 'node:zlib';
 import { utils, write } from '@e965/xlsx';
+import fc from 'fast-check';
+import { binaryKind } from '../../dist/parse/source.js';
 
 /*
  * Files as instruments write them. Every digit in them is a reading or a fact, so that a changed one must be noticed.
@@ -74,5 +76,34 @@ const readFolder = (folder) =>
 /** The folder with files to mutate instead of those above. */
 export const FOLDER = process.env['LABFEED_SAMPLES'];
 
-/** By name: the bytes and the file's extension. */
+const MAX_START_BYTES = 10_000;
+const MAX_END_BYTES = 5_000;
+
+/** Without the middle of its lines: a long section of data takes long, and mutations of it are mostly alike. */
+function shorten({ bytes, extension }) {
+  const isTree = /^[^\w#]{0,4}[<{[]/.test(bytes.toString('latin1', 0, 10));
+  if (bytes.length < MAX_START_BYTES + MAX_END_BYTES || isTree || binaryKind(bytes) !== undefined) return undefined;
+  // One byte per character, so that any encoding keeps its bytes.
+  const text = bytes.toString('latin1');
+  const newline = text.includes('\n') ? '\n' : '\r';
+  const start = text.slice(0, text.lastIndexOf(newline, MAX_START_BYTES));
+  const end = text.slice(text.indexOf(newline, text.length - MAX_END_BYTES));
+  return { bytes: Buffer.from(start + end, 'latin1'), extension };
+}
+
+/** By name: the bytes and the file's extension. Those of a folder are whole, and large ones also `… (shortened)`. */
 export const SAMPLES = FOLDER === undefined ? OWN : readFolder(FOLDER);
+const SHORTENED = Object.fromEntries(
+  Object.entries(FOLDER === undefined ? {} : SAMPLES).flatMap(([name, file]) => {
+    const short = shorten(file);
+    return short ? [[name, short]] : [];
+  }),
+);
+for (const [name, short] of Object.entries(SHORTENED)) SAMPLES[`${name} (shortened)`] = short;
+
+/** One of these samples. In most cases a large one is shortened, so that it does not take most of the time. */
+export function sampleAmong(names) {
+  const [large, others] = [names.filter((name) => name in SHORTENED), names.filter((name) => !(name in SHORTENED))];
+  const other = fc.constantFrom(...others);
+  return large.length === 0 ? other : fc.oneof({ weight: 29, arbitrary: other }, fc.constantFrom(...large));
+}
