@@ -58,7 +58,7 @@ export const tableSchema = z
     header: line()
       .prefault('first')
       .describe(
-        'The line with the column names: first (the first that is not blank), none, or a line. A /regex/ with a group "name" finds lines with one name each, one with a group "names" the line with all of them.',
+        'The line with the column names: first (the first that is not blank), none, or a line. A /regex/ with a group "name" finds lines with one name each and its "unit", one with a group "names" the line with all of them.',
       ),
     headerRows: z
       .int()

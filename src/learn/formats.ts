@@ -1,11 +1,12 @@
+import { areaOf } from '../config/grammar.js';
 import { type Format, NO_MAPPING, type ParseMapping, type ParseOptions, withDefaults } from '../config/vocabulary.js';
 import { FileError } from '../errors.js';
 import type { FileRecord } from '../model.js';
 import { firstLines, openText } from '../parse/cells.js';
 import { describeDetected } from '../parse/encoding.js';
+import { letterAt } from '../parse/extract/grid.js';
 import type { Tree } from '../parse/extract/tree.js';
 import { readJson, readXml } from '../parse/formats/documents.js';
-
 import { readRecords } from '../parse/formats/records.js';
 import { linesOf, openSheets } from '../parse/formats/workbook.js';
 import { isBlank, type Line } from '../parse/lines.js';
@@ -17,6 +18,7 @@ import { mapTables, type TableMapping } from './describe.js';
 import { findAnyDate } from './line-dates.js';
 import { type MeasureContext, type Measured, measureLines, measureText } from './measure.js';
 import type { FinderMapping } from './pieces.js';
+import { findPlaced } from './placed.js';
 import { describePrinted } from './printed.js';
 import { describeRecords, isSentAt } from './records.js';
 import { describeTree } from './tree.js';
@@ -178,22 +180,46 @@ const sheetDoubt = ([first = '', ...others]: readonly string[]): string =>
 /** The first sheet needs no key. */
 type SheetKey = { readonly sheet?: string };
 
-async function measureSheet(key: SheetKey, lines: readonly Line[], file: MeasureContext): Promise<Measured> {
-  const inSheet = (mapping: ParseMapping): ParseMapping => ({ ...mapping, ...withSheet(mapping, key), format: 'xlsx' });
+async function measureSheet(key: SheetKey, sheet: readonly Line[], file: MeasureContext): Promise<Measured> {
+  const margin = Math.min(...sheet.filter((line) => !isBlank(line)).map(({ cells }) => cells.findIndex(Boolean)));
+  const lines = margin === 0 ? sheet : sheet.map((line) => withoutStart(line, margin));
+  const inSheet = (mapping: ParseMapping): ParseMapping => ({
+    ...mapping,
+    ...withSheet(mapping, key, margin),
+    format: 'xlsx',
+  });
   const measured = await measureLines(
-    { lines, raw: ({ text }) => text, isComment: () => false, delimiter: 'tab', base: {}, title: key.sheet },
+    {
+      ...{ lines, raw: ({ text }) => text, isComment: () => false, delimiter: 'tab', base: {}, title: key.sheet },
+      placed: findPlaced(lines.map(({ text }) => text)),
+    },
     { ...file, read: (mapping) => file.read(inSheet(mapping)) },
   );
   return { ...measured, mapping: inSheet(measured.mapping), likely: () => inSheet(measured.likely()) };
 }
 
-function withSheet(mapping: ParseMapping, key: SheetKey): ParseMapping {
-  const finders = [mapping.meta ?? []].flat().map((finder): FinderMapping => ({ ...finder, ...key }));
+const withoutStart = (line: Line, margin: number): Line => {
+  const cells = line.cells.slice(margin);
+  return { ...line, cells, text: cells.join('\t') };
+};
+
+function withSheet(mapping: ParseMapping, key: SheetKey, margin: number): ParseMapping {
+  const keys = ({ area = 'A:' }: TableMapping | FinderMapping) => ({
+    ...key,
+    ...(margin > 0 && { area: shiftArea(area, margin) }),
+  });
+  const finders = [mapping.meta ?? []].flat().map((finder): FinderMapping => ({ ...finder, ...keys(finder) }));
   return {
     ...(finders.length > 0 && { meta: finders.length === 1 && finders[0] ? finders[0] : finders }),
-    ...mapTables(mapping, (table) => ({ ...table, ...key })),
+    ...mapTables(mapping, (table) => ({ ...table, ...keys(table) })),
   };
 }
+
+/** `A:B` is `C:D` to the right of two empty columns. */
+const shiftArea = (area: string, by: number): string => {
+  const { fromCell = 1, toCell } = areaOf(area) ?? {};
+  return `${letterAt(fromCell - 1 + by)}:${toCell === undefined ? '' : letterAt(toCell - 1 + by)}`;
+};
 
 const join = (one: Measured, other: Measured): Measured => ({
   mapping: joinMappings(one.mapping, other.mapping),

@@ -1,22 +1,26 @@
-import { type Node, UNIT, VALUE, valueAt } from '../parse/extract/tree.js';
+import { quotePart } from '../parse/extract/path.js';
+import { isCurve, type Node, UNIT, VALUE, valueAt } from '../parse/extract/tree.js';
 import { isPlainNumber } from '../parse/extract/unread.js';
 
 /** What the elements of JSON and XML are: rows, records of a name and a value, curves. */
 
 export const itemsOf = (node: Node): readonly Node[] => (node.isList ? node.children : [node]);
 
-/** Many numbers in one text are the points of a curve. */
-export const isCurve = (text: string): boolean =>
-  /^\s*(?:[-+\d.,]+(?:[eE][-+]?\d+)?;?\s+){5}/.test(text) && /^[-+\d.,;eE\s]+$/.test(text);
-
 export const isText = (text: string): boolean => /\p{L}/u.test(text) && text.length <= 60;
 
-/** The width of rows without names; undefined if they are not all of one width. */
-export function matrixWidth(items: readonly Node[]): number | undefined {
-  const width = items[0]?.children.length ?? 0;
-  const isRow = ({ isList, children }: Node) =>
-    isList && children.length === width && children.every((child) => child.children.length === 0 && !child.isList);
-  return width > 0 && items.every(isRow) ? width : undefined;
+/** Rows without names: the path of each cell. Undefined if the rows are not all of one width. */
+export function matrixCells(items: readonly Node[]): string[] | undefined {
+  const [first] = items;
+  const names = new Set(items.flatMap(({ children }) => children.map(({ name }) => name)));
+  const width = first?.children.length ?? 0;
+  const isRow = ({ isList, children, text }: Node) =>
+    isList === first?.isList &&
+    !text &&
+    children.length === width &&
+    children.every((child) => child.children.length === 0 && !child.isList);
+  const [name = ''] = names;
+  if (width < (name === '' ? 1 : 2) || names.size > 1 || name.startsWith('@') || !items.every(isRow)) return undefined;
+  return first?.children.map((_, n) => (name === '' ? `${n}` : `${quotePart(name)}/${n}`));
 }
 
 const ID = /^(?:[A-P]\d{1,2}|\d[\d\W_]*)$/;
@@ -42,10 +46,9 @@ export function isKeyed(objects: readonly Node[]): boolean {
     return areNumbers && (areIds || (isNumbered && shapes.size === 1 && most >= MIN_KEYED_VALUES));
   }
   if (children.some((child) => child.isList || child.children.length === 0 || valueAt(child))) return false;
-  if (areIds) return areAlike(children, 0.5);
-  if (most < MIN_KEYED) return false;
-  if (isNumbered && shapes.size === 1) return areAlike(children, 0.5);
-  return (areAlike(children, 1) && children.every(isFlat)) || (most >= MIN_KEYED_VALUES && areAlike(children, 0.7));
+  if (areIds || (isNumbered && shapes.size === 1 && most >= MIN_KEYED)) return areAlike(children, 0.5);
+  const isFew = most < MIN_KEYED_VALUES;
+  return most >= MIN_KEYED && areAlike(children, isFew ? 1 : 0.7) && (!isFew || children.every(isFlat));
 }
 
 const isFlat = ({ children }: Node): boolean =>
@@ -58,7 +61,10 @@ function areAlike(elements: readonly Node[], share: number): boolean {
   return own >= share * names.size * elements.length;
 }
 
-/** A name and its value in an element of their own, as `{ name: Flow, value: 2, unit: mL }` or `<Item key="Flow">2</Item>`. */
+/**
+ * A name and its value in an element of their own, as `{ name: Flow, value: 2, unit: mL }` or `<Item key="Flow">2</Item>`.
+ * The value can be an array.
+ */
 export interface FoundRecord {
   readonly name: string;
   /** What finds the element among the others, as `name=Flow`. */
@@ -69,7 +75,10 @@ export interface FoundRecord {
   readonly nodes: readonly Node[];
 }
 
-const NAME = /^@?(?:name|key|label|parameter|property|title|field|tag|id|code)$/i;
+const isArray = (node: Node): boolean =>
+  node.isList ? node.children.every((item) => valueAt(item) !== undefined) : isCurve(valueAt(node)?.text ?? '');
+
+export const NAME = /^@?(?:name|key|label|parameter|property|title|field|tag|id|code)$/i;
 /** What describes a value but is not one. */
 const ASIDE =
   /^@?(?:type|data_?type|value_?type|index|order|accession|(?:unit)?cv_?ref|unit_?accession|id|oid|guid|uuid)$/i;
@@ -82,7 +91,7 @@ export function recordsIn(items: readonly Node[]): FoundRecord[] | undefined {
   if (!first || items.some(({ isList }) => isList)) return undefined;
   const own = first.children.find(({ name, text }) => NAME.test(name) && isText(text ?? ''));
   if (!own) return undefined;
-  const value = first.text ? '' : first.children.find(({ name }) => VALUE.test(name))?.name;
+  const value = first.text ? '' : first.children.find((each) => VALUE.test(each.name) || isArray(each))?.name;
   if (value === undefined) return undefined;
   const found = new Map<string, { unit: string | undefined; nodes: Node[]; parents: Set<Node | undefined> }>();
   for (const item of items) {
@@ -92,13 +101,13 @@ export function recordsIn(items: readonly Node[]): FoundRecord[] | undefined {
     if (!isText(label) || /[[\]="'\n]/.test(label) || others.some(({ name }) => !UNIT.test(name) && !ASIDE.test(name)))
       return undefined;
     const content = held && valueAt(held);
-    if (held && !content) return undefined;
+    if (held && !content && !isArray(held)) return undefined;
     const known = found.get(label) ?? { unit: undefined, nodes: [], parents: new Set() };
     if (known.parents.has(item.parent)) return undefined;
     known.parents.add(item.parent);
     const unit = others.find(({ name }) => UNIT.test(name));
-    if (unit?.text && isPlainNumber(content?.text)) known.unit = unit.name;
-    if (held && content && content.text !== '') known.nodes.push(held);
+    if (unit?.text && held && (isArray(held) || isPlainNumber(content?.text))) known.unit = unit.name;
+    if (held && content?.text !== '') known.nodes.push(held);
     found.set(label, known);
   }
   const labels = [...found.keys()];

@@ -1,11 +1,11 @@
 import type { ParseMapping } from '../config/vocabulary.js';
 import { quotePart } from '../parse/extract/path.js';
-import { type Node, UNIT, VALUE, valueAt } from '../parse/extract/tree.js';
+import { isCurve, type Node, numberTexts, UNIT, VALUE, valueAt } from '../parse/extract/tree.js';
 import { isPlainNumber } from '../parse/extract/unread.js';
 import { plural, unique } from '../text.js';
 import { isDate } from './dates.js';
 import type { TableMapping } from './describe.js';
-import { type FoundRecord, isCurve, isKeyed, isText, itemsOf, matrixWidth, recordsIn } from './tree-shapes.js';
+import { type FoundRecord, isKeyed, isText, itemsOf, matrixCells, NAME, recordsIn } from './tree-shapes.js';
 
 /**
  * JSON and XML as facts and tables. Single values are facts. Lists, repeated elements and objects whose names are wells
@@ -37,10 +37,10 @@ interface List extends Part {
   /** How many steps lead from an item to the element. */
   readonly steps: number;
   readonly isKeyed: boolean;
-  /** The width of rows without names. */
-  readonly width?: number | undefined;
-  /** The names that a list beside such rows gives to their columns. */
-  header?: readonly string[] | undefined;
+  /** Of rows without names: the paths of their cells. */
+  readonly cells?: readonly string[] | undefined;
+  /** These cells with the names and units in lists beside the rows. */
+  header?: readonly Part[] | undefined;
 }
 
 /** What the elements of a level contain. */
@@ -82,7 +82,7 @@ export function describeTree(root: Node): TreeDescription {
   else if (only && root.children.length === 1 && !only.isList && only.children.length > 0) describeRoot(only, outline);
   else {
     const { children: items } = root;
-    const list = { path: '', names: [], nodes: [root], items, steps: 0, isKeyed: false, width: matrixWidth(items) };
+    const list = { path: '', names: [], nodes: [root], items, steps: 0, isKeyed: false, cells: matrixCells(items) };
     if (items.length > 0) describeList(list, [], outline);
   }
   const facts = nameFacts(outline);
@@ -106,16 +106,12 @@ function leftDoubt(left: readonly string[]): string[] {
 
 function describeRoot(root: Node, outline: Outline): void {
   const content = collectContent([root]);
-  const units = new Map<string, string>();
-  const ambiguous = new Set<string>();
-  for (const part of content.values) {
+  const listed = content.values.flatMap((part) => {
     const [before = '', name = ''] = ['', ...part.names].slice(-2);
     const [, own] = UNIT.test(before) ? ['', name] : (/^(.+?)[_\s-]?units?$/i.exec(name) ?? []);
-    if (own === undefined || !isUnitText(part)) continue;
-    if (units.has(plain(own))) ambiguous.add(plain(own));
-    units.set(plain(own), `/${part.path}`);
-  }
-  for (const name of ambiguous) units.delete(name);
+    return own !== undefined && isUnitText(part) ? [[plain(own), `/${part.path}`] as const] : [];
+  });
+  const units = new Map(listed.filter(([name]) => listed.filter(([other]) => other === name).length === 1));
   const own = { ...outline, units };
   const level: Level = { path: '', names: [], nodes: [root], context: [], isKeyed: false };
   outline.facts.push(...content.values.map((part) => withUnitPath(part, '/')));
@@ -188,18 +184,22 @@ function addSingle(nodes: readonly Node[], place: Place, content: Content): void
   collect(branches, place, content, isPart);
 }
 
-function addRecords(records: readonly FoundRecord[], { path: list }: Place, content: Content): void {
+function addRecords(records: readonly FoundRecord[], { path: list, names }: Place, content: Content): void {
   for (const { condition, value, name, unit, nodes } of records) {
     const at = `${list}[${condition}]`;
     const path = value === '' ? at : `${at}/${value}`;
-    content.values.push({ path, names: [name], nodes, unit: unit === undefined ? undefined : `${at}/${unit}` });
+    const part = { path, nodes, unit: unit === undefined ? undefined : `${at}/${unit}` };
+    if (nodes.every((node) => node.isList || isCurve(valueAt(node)?.text ?? '')))
+      content.arrays.push({ ...part, names: [...names, name] });
+    else content.values.push({ ...part, names: [name] });
   }
 }
 
 function addList(nodes: readonly Node[], place: Place, content: Content): void {
   const items = nodes.flatMap(itemsOf);
   if (items.length === 0) return;
-  if (items.every(({ children, isList }) => children.length === 0 && !isList)) {
+  const isPlain = items.every(({ children, isList }) => children.length === 0 && !isList);
+  if (isPlain && nodes.some(({ isList }) => isList)) {
     content.arrays.push({ ...place, nodes });
     return;
   }
@@ -210,32 +210,53 @@ function addList(nodes: readonly Node[], place: Place, content: Content): void {
   }
   const { length: steps } = place.names;
   const isDeep = items.every(({ isList, children }) => isList && children.some((child) => child.children.length > 0));
-  const list = { ...place, nodes, items, steps, isKeyed: false, width: matrixWidth(items) };
+  const list = { ...place, nodes, items, steps, isKeyed: false, cells: matrixCells(items) };
   // The lists of a list are not named, so they are one list.
-  if (isDeep) content.lists.push({ ...list, path: `${place.path}/*`, items: items.flatMap(itemsOf), width: undefined });
+  if (isDeep) content.lists.push({ ...list, path: `${place.path}/*`, items: items.flatMap(itemsOf), cells: undefined });
   else content.lists.push(list);
 }
 
-/** A list of as many texts as the rows beside it have cells is their header. */
+/** A list of as many names as the rows beside it have cells is their header. The names can have units, or a list beside them. */
 function assignHeaders({ values, arrays, lists }: Content): Content {
-  const headers = new Set<Part>();
+  const used = new Set<Part>();
   for (const list of lists) {
-    if (list.width === undefined || list.nodes.length > 1) continue;
-    for (const part of arrays) {
-      if (parentOf(part) !== parentOf(list) || UNIT.test(part.names.at(-1) ?? '')) continue;
-      const texts = part.nodes.flatMap(itemsOf).map(({ text = '' }) => text.trim());
-      if (texts.length !== list.width || new Set(texts).size < texts.length || !texts.every(isText)) continue;
-      list.header = texts;
-      headers.add(part);
-      break;
-    }
+    const { cells, nodes } = list;
+    if (!cells || new Set(nodes.map(({ parent }) => parent)).size > 1) continue;
+    // In XML, around both can be elements of their own: `<columns><column/>…</columns><rows><row/>…</rows>`.
+    const depth = list.items[0]?.isList ? 1 : 2;
+    const fitting = [...arrays, ...lists].flatMap((part) => {
+      const items = part.nodes.flatMap(itemsOf);
+      const isBeside = part !== list && parentOf(part, depth) === parentOf(list, depth);
+      return isBeside && items.length === cells.length ? [{ part, items }] : [];
+    });
+    const units = fitting.find(({ part }) => UNIT.test(part.names.at(-1) ?? ''));
+    const [header, ...others] = fitting.filter(({ part, items }) => part !== units?.part && namesOf(items));
+    if (!header || others.length > 0) continue;
+    const own = header.items.flatMap(({ children }) => children).find(({ name }) => UNIT.test(name))?.name;
+    list.header = cells.map((path, n) => {
+      const at = own === undefined ? units && `${units.part.path}/${n}` : `${header.part.path}/${n}/${own}`;
+      const unit = own === undefined ? units?.items[n] : header.items[n]?.children.find(({ name }) => name === own);
+      return { path, names: [namesOf(header.items)?.[n] ?? ''], nodes: [], unit: unit?.text ? at : undefined };
+    });
+    used.add(header.part);
+    if (units) used.add(units.part);
   }
-  return { values, arrays: arrays.filter((part) => !headers.has(part)), lists };
+  const isLeft = (part: Part) => !used.has(part);
+  return { values, arrays: arrays.filter(isLeft), lists: lists.filter(isLeft) };
+}
+
+/** Different words, each an item or the name in an item. */
+function namesOf(items: readonly Node[]): string[] | undefined {
+  const texts = items.map(
+    ({ text, children }) =>
+      (children.length === 0 ? text : children.find(({ name }) => NAME.test(name))?.text)?.trim() ?? '',
+  );
+  return new Set(texts).size === texts.length && texts.every(isText) ? texts : undefined;
 }
 
 const plain = (name: string): string => name.toLowerCase().replace(/[@_\s-]/g, '');
 
-const parentOf = ({ names }: Part): string => names.slice(0, -1).join('/');
+const parentOf = ({ names }: Part, depth = 1): string => names.slice(0, -depth).join('/');
 
 /** How many of these are in each parent. */
 function countParents(parts: readonly Part[]): ReadonlyMap<string, number> {
@@ -284,23 +305,23 @@ function describeLists(level: Level, { lists }: Content, outline: Outline): void
         `nothing in the file tells apart to which ${level.names.at(-1) ?? 'row'} the rows of ${list.names.at(-1) ?? 'it'} belong`,
       );
     }
-    describeList({ ...list, path: below(level, list) }, context, outline);
+    const header = list.header?.map((part) => ({ ...part, unit: part.unit && below(level, part.unit) }));
+    describeList({ ...list, header, path: below(level, list.path) }, context, outline);
   }
 }
 
 /** The root is `/`. */
-const below = ({ path }: Level, part: Part): string => `${path === '/' ? '' : path}/${part.path}`;
+const below = ({ path }: Level, inner: string): string => `${path === '/' ? '' : path}/${inner}`;
 
 function describeList(list: List, context: readonly Part[], outline: Outline): void {
-  const { path, names, items: nodes, isKeyed: keyed, width, header } = list;
+  const { path, names, items: nodes, isKeyed: keyed, cells, header } = list;
   const level: Level = { path: path || '/', names, nodes, context, isKeyed: keyed };
   const name = tableName(names);
-  if (width !== undefined) {
-    const cells = (header ?? []).map((own, n): [string, Spec] => [own, String(n)]);
-    const isExplicit = header !== undefined || context.length > 0;
-    const rest = Array.from({ length: header ? 0 : width }, (_, n): [string, Spec] => [`column ${n + 1}`, String(n)]);
-    const columns = [...nameParts(context), ...cells, ...rest];
-    outline.tables.push([name, { rows: level.path, ...(isExplicit && { columns: toColumns(columns) }) }]);
+  // In XML, cells without names are repeated elements.
+  if (cells && (header || nodes[0]?.isList)) {
+    const own = header ?? cells.map((cell, n): Part => ({ path: cell, names: [`column ${n + 1}`], nodes: [] }));
+    const columns = header || context.length > 0 ? toColumns(nameParts([...context, ...own])) : undefined;
+    outline.tables.push([name, { rows: level.path, ...(columns && { columns }) }]);
     return;
   }
   const isPlain = nodes.every(({ children, isList }) => children.length === 0 && !isList);
@@ -370,16 +391,11 @@ function describeArrays(level: Level, { arrays: all }: Content, outline: Outline
     if (isRoot) {
       const named = nameParts(group.map((part) => withUnitPath(ofValues(part), '/')));
       const [only] = named;
-      const columns = only && group.length === 1 && !isCurveText(first) ? [['value', only[1]] as const] : named;
+      const columns = only && group.length === 1 && first.nodes[0]?.isList ? [['value', only[1]] as const] : named;
       outline.tables.push([name, { columns: toColumns(columns) }]);
-    } else if (first.nodes.every(({ isList }) => isList) || group.every(isCurveText)) {
+    } else {
       const columns = toColumns(nameParts([...level.context, ...keys, ...group.map(ofValues)]));
       outline.tables.push([name, { rows: level.path, columns }]);
-    } else {
-      const up = '../'.repeat(first.names.length);
-      const context = [...level.context, ...keys].map((part) => ({ ...part, path: up + part.path }));
-      const own = { path: '.', names: [first.names.at(-1) ?? 'value'], nodes: first.nodes };
-      outline.tables.push([name, { rows: below(level, first), columns: toColumns(nameParts([...context, own])) }]);
     }
   }
 }
@@ -390,22 +406,16 @@ const ofValues = (part: Part): Part =>
     ? { ...part, names: part.names.slice(0, -1) }
     : part;
 
-const isCurveText = ({ nodes }: Part): boolean =>
-  nodes.every((node) => !node.isList && isCurve(valueAt(node)?.text ?? ''));
-
 /** Groups arrays that have the same lengths and the same parent, or are each alone in an object beside the others. */
 function zipped(arrays: readonly Part[]): Part[][] {
   const lengthsOf = ({ nodes }: Part) =>
-    nodes.map((node) =>
-      node.isList ? node.children.length : (valueAt(node)?.text ?? '').trim().split(/[\s,;]+/).length,
-    );
+    nodes.map((node) => (node.isList ? node.children.length : numberTexts(valueAt(node)?.text ?? '').length));
   const groups = new Map<string, Part[]>();
   const beside = countParents(arrays);
   for (const part of arrays) {
     const isAlone = beside.get(parentOf(part)) === 1;
-    const isRepeated = part.nodes.some(({ isList }) => !isList) && !isCurveText(part);
     const around = isAlone && part.names.length > 1 ? `${part.names.slice(0, -2).join('/')}/*` : parentOf(part);
-    const key = isRepeated ? `. ${part.path}` : `${around} ${lengthsOf(part)}`;
+    const key = `${around} ${lengthsOf(part)}`;
     const known = groups.get(key);
     if (known) known.push(part);
     else groups.set(key, [part]);

@@ -2,7 +2,7 @@ import type { ParseMapping } from '../config/vocabulary.js';
 import { lineFormat, splitLine } from '../parse/cells.js';
 import type { Line } from '../parse/lines.js';
 import { unitInName } from '../parse/values/unit.js';
-import { unique } from '../text.js';
+import { escapeRegex, unique } from '../text.js';
 import type { TableMapping } from './describe.js';
 import { isMeasure, isWord, kindsOf } from './kinds.js';
 import type { FinderMapping } from './pieces.js';
@@ -270,6 +270,11 @@ export function describeLas(texts: readonly string[]): { mapping: ParseMapping; 
   const names = curves < 0 ? [] : filled.slice(curves + 1, next).map((text) => text.split('.')[0]?.trim() ?? '');
   const cells = rows < 0 ? [] : filled.slice(rows + 1).map((text) => text.trim().split(/\s+/));
   const isTable = cells.length > 0 && cells.every(({ length }) => length === names.length);
+  // A mnemonic that other sections have too would be another name.
+  const isOnce = (name: string) => filled.filter((text) => text.split('.')[0]?.trim() === name).length === 1;
+  const header = names.every((name) => name !== '' && isOnce(name))
+    ? `/^\\s*(?<name>${names.map(escapeRegex).join('|')})\\s*\\.(?<unit>\\S*)\\s.*:/`
+    : 'none';
   const empty = Number(writtenFor('NULL', filled) ?? Number.NaN);
   const missing = [...new Set(cells.flat().filter((cell) => Number(cell) === empty))];
   const mapping: ParseMapping = {
@@ -281,12 +286,12 @@ export function describeLas(texts: readonly string[]): { mapping: ParseMapping; 
       ...(parameters > curves && curves >= 0 ? [{ after: '/^~[Pp]/', until: '/^~[COAcoa]/', ...FACT }] : []),
     ],
     ...(missing.length > 0 && { missing }),
-    ...(isTable && { table: { after: '/^~[Aa]/', header: 'none' } }),
+    ...(isTable && { table: { after: '/^~[Aa]/', header } }),
   };
-  const doubt = isTable
-    ? `the names of the columns are in the section ~C. If all files have the same ones, add to the table: columns: [${names.join(', ')}]`
-    : 'the rows below ~A do not have one cell for each name in the section ~C, so they are not in this mapping';
-  return { mapping, doubts: rows < 0 ? [] : [doubt] };
+  const isRead = isTable || rows < 0;
+  const doubt =
+    'the rows below ~A do not have one cell for each name in the section ~C, so they are not in this mapping';
+  return { mapping, doubts: isRead ? [] : [doubt] };
 }
 
 const writtenFor = (name: string, texts: readonly string[]): string | undefined =>

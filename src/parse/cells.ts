@@ -202,7 +202,7 @@ function joinLines(lines: readonly Line[]): Line {
   const parts = lines.map((line) => line.text.trim().split(BOX).slice(1, -1));
   const joined = (parts[0] ?? []).map((_, n) => parts.reduce((cell, part) => continueCell(cell, part[n] ?? ''), ''));
   const cells = trimAll(joined);
-  return { number: lines[0]?.number ?? 0, text: cells.join(BOX), cells };
+  return { number: lines[0]?.number ?? 0, text: cells.join(BOX), cells, count: lines.length };
 }
 
 /** A word or number that fills its cell, or ends with a sign, goes on without a blank. */

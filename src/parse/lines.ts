@@ -12,6 +12,8 @@ export interface Line {
   readonly text: string;
   /** Trimmed and unquoted. */
   readonly cells: readonly string[];
+  /** How many lines of the file it is, if not one more than its text has line breaks. */
+  readonly count?: number;
   /** Index of the sheet in a workbook. */
   readonly sheet?: number;
   /** 1 for the last line. Set only if the mapping counts lines from the end. */

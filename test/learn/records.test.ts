@@ -73,11 +73,17 @@ describe('a log of a borehole', () => {
     const record = await read(log(version, well, ROWS));
     expect(meta(record)).toEqual({ VERS: Number(version), WRAP: 'NO', ...facts });
     expect(record.meta.get('BHT')?.unit).toBe('DEGC');
+    expect(columns(record).slice(0, 2)).toEqual(['DEPT [M]', 'DT [US/M]']);
     expect(rows(record).map((row) => Object.values(row).slice(0, 2))).toEqual([
       [670.5, 123.4],
       [670, null],
       [669.5, 125.4],
     ]);
+  });
+
+  test('has columns without names if one of them is also a parameter', async () => {
+    const record = await read(log('2.0', '', ROWS).replace(' MUD . GEL', ' DT . 12'));
+    expect(columns(record).slice(0, 2)).toEqual(['column 1', 'column 2']);
   });
 
   test('has no table if its rows are wrapped', async () => {

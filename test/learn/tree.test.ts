@@ -172,3 +172,20 @@ describe('rows of JSON and XML', () => {
     expect(columns(await json({ TempUnit: 'K', samples }))).toEqual(['Temp [K]']);
   });
 });
+
+test('rows beside several lists of as many texts have columns without names', async () => {
+  const lists = { samples: ['a', 'b', 'c'], columns: ['x', 'y', 'z'] };
+  const record = await json({
+    ...lists,
+    data: [
+      [1.5, 2, 3],
+      [4, 5, 6],
+    ],
+  });
+  expect(
+    columns(
+      record,
+      record.tables.findIndex(({ name }) => name === 'data'),
+    ),
+  ).toEqual(['column 1', 'column 2', 'column 3']);
+});

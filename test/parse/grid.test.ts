@@ -23,6 +23,11 @@ describe('a plate', () => {
     expect(rows(record).map(({ well }) => well)).toEqual(['AA1', 'AA2', 'AB1', 'AB2']);
   });
 
+  test('with a number above it that continues no plate is reported', async () => {
+    const { unread } = await plate(',1,2,3,,1,8,3\nA,0.1,0.2,0.3,,0.4,,\nB,0.1,0.2,0.3,,0.5,,\n', { grid: ['a', 'b'] });
+    expect(unread).toContainEqual({ kind: 'partly read', from: 1, to: 1 });
+  });
+
   test('has no rows for empty wells', async () => {
     expect(rows(await plate(',1,2,3\nA,0.1,,\nB,,,0.4\n'))).toEqual([
       { well: 'A1', value: 0.1 },

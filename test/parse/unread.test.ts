@@ -25,6 +25,21 @@ describe('lines', () => {
     expect(await unreadIn(`${TABLE}Time,Temp\n4,20.8\n`, { table: {} })).toEqual([]);
   });
 
+  test('all lines of a row in a drawn box are not, if the row is not', async () => {
+    const rows = ['Sum │ 6.0 ', 'of  │     '].map((row) => `│ ${row}│`);
+    const text = [
+      '┌─────┬─────┐',
+      '│ A   │ 1.0 │',
+      '├─────┼─────┤',
+      '│ B   │ 2.0 │',
+      '├─────┼─────┤',
+      ...rows,
+      '└─────┴─────┘',
+    ];
+    const mapping = { delimiter: '│', table: { header: 'none', skip: 'Sum' } } as const;
+    expect(await unreadIn(text.join('\n'), mapping)).toEqual(['left out 6-7']);
+  });
+
   test('lines that are neither facts nor rows are not', async () => {
     expect(await unreadIn(`${TABLE}\nChecked by nobody\nin "particular\nat all"\n`, { table: {} })).toEqual([
       'unread 6-8',

@@ -1,6 +1,7 @@
 import { generate } from './generate.js';
 import { GRAMMARS, generateIn } from './grammars.js';
 import { scoreAll } from './score.js';
+import { generateRecords, RECORD_SHAPES } from './sheets-and-records.js';
 import { generateTree, TREE_SHAPES } from './trees.js';
 
 /** Prints how well generated files are read without a mapping: `npm run bench -- reading [SEED] [FILES]`. */
@@ -23,3 +24,4 @@ async function measure(name: string, count: number, make: Parameters<typeof scor
 await measure('any layout', files, generate);
 for (const grammar of GRAMMARS) await measure(grammar, Math.ceil(files / 5), (seed) => generateIn(grammar, seed));
 for (const shape of TREE_SHAPES) await measure(shape, Math.ceil(files / 5), (seed) => generateTree(shape, seed));
+for (const shape of RECORD_SHAPES) await measure(shape, Math.ceil(files / 5), (seed) => generateRecords(shape, seed));

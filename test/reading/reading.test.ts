@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { generate } from './generate.js';
 import { GRAMMARS, generateIn } from './grammars.js';
 import { score, scoreAll } from './score.js';
+import { generateRecords, RECORD_SHAPES } from './sheets-and-records.js';
 import { generateTree, TREE_SHAPES } from './trees.js';
 
 /*
@@ -58,6 +59,17 @@ test.each(TREE_SHAPES)(
     for (const { right, all } of [facts, readings, units, dates]) expect(right / all).toBeGreaterThan(0.95);
   },
 );
+
+test.each(RECORD_SHAPES)('files with %s are read without a wrong value or date, and mostly in full', async (shape) => {
+  const seeds = SEEDS.slice(0, 10);
+  for (const seed of seeds) expect(generateRecords(shape, seed).text).toBe(generateRecords(shape, seed).text);
+  const { mistakes, refused, facts, readings, units, dates } = await scoreAll(seeds, (seed) =>
+    generateRecords(shape, seed),
+  );
+  expect(mistakes).toEqual([]);
+  expect(refused).toBe(0);
+  for (const { right, all } of [facts, readings, units, dates]) expect(right).toBeGreaterThanOrEqual(all * 0.95);
+});
 
 test('a value, unit or date that differs from the truth is noticed', async () => {
   const file = generate(35);

@@ -1,13 +1,23 @@
-import { type Random, seeded } from '../support/random.js';
-import { type Generated, pick, some, type TrueColumn, type TrueFact, two } from './generate.js';
+import { seeded } from '../support/random.js';
+import { DOCUMENTS } from './documents.js';
+import { type Generated, pick, some, type TrueFact, two } from './generate.js';
+import {
+  type Body,
+  inElements,
+  nameAll,
+  numberBelow,
+  type Plain,
+  range,
+  rowsOf,
+  type Style,
+  someColumns,
+  type Tree,
+  wells,
+} from './tree-parts.js';
 
 /*
  * JSON and XML with facts and tables at random depths, and what a correct reading of them yields.
  */
-
-/** A value in a tree: JSON as it is, XML with elements and attributes. */
-type Plain = string | number;
-type Tree = Plain | readonly Tree[] | { readonly [name: string]: Tree };
 
 const FACTS: readonly (readonly [string, string, number])[] = [
   ['flow rate', 'mL/min', 2],
@@ -20,16 +30,6 @@ const FACTS: readonly (readonly [string, string, number])[] = [
 const TEXTS = ['operator', 'project', 'instrument', 'method', 'serial number', 'firmware', 'detector'];
 const WORDS = ['Ada', 'R. Meier', 'north lab', 'standard', 'BX-4', 'v2.1', 'overnight run', 'PMT', 'ALPHA 200'];
 const GROUPS = ['run', 'settings', 'header', 'configuration', 'details', 'environment', 'setup'];
-const COLUMNS: readonly (readonly [string, string, number])[] = [
-  ['absorbance', 'AU', 3],
-  ['current', 'mA', 20],
-  ['potential', 'V', 2],
-  ['pressure', 'kPa', 120],
-  ['signal', 'mV', 500],
-  ['mass', 'mg', 40],
-];
-
-const range = (count: number): number[] => Array.from({ length: count }, (_, n) => n);
 const upper = (word: string): string => word[0]?.toUpperCase() + word.slice(1);
 
 /** How names are written throughout a file. */
@@ -39,16 +39,6 @@ const CASES: readonly ((name: string) => string)[] = [
   (name) => name.split(' ').map(upper).join(''),
   (name) => name.split(' ').map(upper).join('_'),
 ];
-
-interface Style {
-  readonly random: Random;
-  readonly isXml: boolean;
-  /** A name as the file writes it. */
-  readonly named: (name: string) => string;
-  readonly units: 'object' | 'beside' | 'none';
-}
-
-const numberBelow = ({ next }: Random, max: number): number => Number((next() * max + 0.011).toFixed(3));
 
 /** Values with names that differ from each other, in groups of random depth. */
 function someFacts(style: Style): { readonly tree: { [name: string]: Tree }; readonly facts: TrueFact[] } {
@@ -96,45 +86,6 @@ function someFacts(style: Style): { readonly tree: { [name: string]: Tree }; rea
   if (areRecords) groupFor()[1][named('parameters')] = isXml ? { [named('parameter')]: records } : records;
   return { tree: root, facts };
 }
-
-/** Columns of a table, each with its values. */
-function someColumns({ random, units }: Style, rows: number, hasUnits = units === 'object'): TrueColumn[] {
-  return some(random, COLUMNS, 2 + random.below(3)).map(([name, unit, max]) => ({
-    ...{ name, unit: hasUnits ? unit : undefined },
-    values: range(rows).map(() => numberBelow(random, max)),
-  }));
-}
-
-interface Body {
-  readonly name: string;
-  readonly tree: Tree;
-  readonly tables: readonly (readonly TrueColumn[])[];
-}
-
-const wells = (count: number): string[] => range(count).map((n) => `${'ABCDEFGH'[n % 8]}${1 + Math.floor(n / 8)}`);
-
-const cell = ({ isXml }: Style, value: Plain, unit: string | undefined): Tree =>
-  unit === undefined ? value : isXml ? { '@unit': unit, '#': value } : { value, unit };
-
-/** Some columns are in an object of the row. */
-function rowsOf(style: Style, columns: readonly TrueColumn[], depth: number, from = 0, to?: number): Tree[] {
-  const { named } = style;
-  const count = to ?? columns[0]?.values.length ?? 0;
-  return range(count - from).map((n) => {
-    const cells = columns.map(
-      ({ name, unit, values }) => [named(name), cell(style, values[from + n] as Plain, unit)] as const,
-    );
-    const inner = depth === 0 ? [] : cells.slice(2);
-    const own = Object.fromEntries(cells.slice(0, cells.length - inner.length));
-    return inner.length === 0 ? own : { ...own, [named('result data')]: Object.fromEntries(inner) };
-  });
-}
-
-const nameAll = ({ named }: Style, columns: readonly TrueColumn[]): TrueColumn[] =>
-  columns.map((each) => ({ ...each, name: named(each.name) }));
-
-const inElements = ({ isXml, named }: Style, rows: readonly Tree[], name: string): Tree =>
-  isXml ? { [named(name)]: rows } : rows;
 
 function objects(style: Style): Body {
   const count = 3 + style.random.below(20);
@@ -215,7 +166,7 @@ function nested(style: Style): Body {
   return { name: 'series', tree: inElements(style, rows, 'serie'), tables: [nameAll(style, inner)] };
 }
 
-const BODIES = { objects, arrays, matrix, keyed, nested };
+const BODIES = { objects, arrays, matrix, keyed, nested, ...DOCUMENTS };
 export type TreeShape = keyof typeof BODIES;
 export const TREE_SHAPES = Object.keys(BODIES) as TreeShape[];
 
@@ -223,17 +174,24 @@ export const TREE_SHAPES = Object.keys(BODIES) as TreeShape[];
 export function generateTree(shape: TreeShape, seed: number): Generated {
   const random = seeded(seed);
   const isXml = random.chance(0.5);
-  const style: Style = { random, isXml, named: pick(random, CASES), units: pick(random, ['object', 'beside', 'none']) };
+  const style: Style = {
+    ...{ random, isXml, named: pick(random, CASES), units: pick(random, ['object', 'beside', 'none'] as const) },
+    prefix: random.chance(0.15) ? 'm:' : '',
+  };
   const { named } = style;
   const { tree: head, facts } = someFacts(style);
   const body = BODIES[shape](style);
   const date = `2023-${two(1 + random.below(12))}-${two(1 + random.below(28))}`;
   const started = random.chance(0.7) ? { [named('start time')]: `${date}T10:${two(random.below(60))}:07` } : {};
-  const outer = shape === 'keyed' ? [] : some(random, ['data', 'output', 'payload'], random.below(3)).map(named);
+  const outer =
+    shape === 'keyed' || shape === 'dictionary'
+      ? []
+      : some(random, ['data', 'output', 'payload'], random.below(3)).map(named);
   const content = outer.reduce((inner: Tree, name) => ({ [name]: inner }), body.tree);
-  const root = { ...started, ...head, [named(body.name)]: content };
+  const own = body.isOpen ? (content as { readonly [name: string]: Tree }) : { [named(body.name)]: content };
+  const root = { ...started, ...head, ...own };
   const text = isXml
-    ? `<?xml version="1.0" encoding="utf-8"?>\n${toXml(named('document'), root, '')}`
+    ? `<?xml version="1.0" encoding="utf-8"?>\n${toXml(`${style.prefix}${named('document')}`, root, '', style.prefix)}`
     : `${JSON.stringify(root, null, pick(random, [0, 2]))}\n`;
   const { tables } = body;
   const known = started[named('start time')] === undefined ? undefined : date;
@@ -242,15 +200,16 @@ export function generateTree(shape: TreeShape, seed: number): Generated {
 
 const escaped = (text: Plain): string => String(text).replaceAll('&', '&amp;').replaceAll('<', '&lt;');
 
-function toXml(name: string, tree: Tree, indent: string): string {
-  if (Array.isArray(tree)) return tree.map((each) => toXml(name, each, indent)).join('');
+function toXml(name: string, tree: Tree, indent: string, prefix: string): string {
+  if (Array.isArray(tree)) return tree.map((each) => toXml(name, each, indent, prefix)).join('');
   if (typeof tree !== 'object') return `${indent}<${name}>${escaped(tree)}</${name}>\n`;
   const entries = Object.entries(tree as { readonly [name: string]: Tree });
   const attributes = entries.filter(([key]) => key.startsWith('@'));
-  const own = attributes.map(([key, value]) => ` ${key.slice(1)}="${escaped(value as Plain)}"`).join('');
+  const space = indent === '' && prefix !== '' ? ` xmlns:${prefix.slice(0, -1)}="urn:example"` : '';
+  const own = attributes.map(([key, value]) => ` ${key.slice(1)}="${escaped(value as Plain)}"`).join('') + space;
   const text = (tree as { readonly '#'?: Plain })['#'];
   if (text !== undefined) return `${indent}<${name}${own}>${escaped(text)}</${name}>\n`;
   const inner = entries.filter(([key]) => !key.startsWith('@'));
-  const lines = inner.map(([key, value]) => toXml(key, value, `${indent}  `)).join('');
-  return `${indent}<${name}${own}>\n${lines}${indent}</${name}>\n`;
+  const lines = inner.map(([key, value]) => toXml(`${prefix}${key}`, value, `${indent}  `, prefix)).join('');
+  return lines === '' ? `${indent}<${name}${own}/>\n` : `${indent}<${name}${own}>\n${lines}${indent}</${name}>\n`;
 }

@@ -16,7 +16,7 @@ import {
   namedGroups,
   stripComment,
 } from './context.js';
-import { compileListed, listedRow } from './listed.js';
+import { compileListed, listedRow, NO_NAMES } from './listed.js';
 import { addRow, beginBlock, startOf, type TableBuilder } from './table.js';
 import { addUnread, covers, wordsOf } from './unread.js';
 
@@ -65,7 +65,7 @@ const createFinder = (options: TableOptions, sink: BlockSink, context: Context) 
   markers: [] as Line[],
   /** Names in lines of their own, for the rows below. */
   listed: compileListed(options.header),
-  ...{ listedNames: [] as readonly string[], isListUsed: false },
+  ...{ listing: NO_NAMES, isListUsed: false },
   /** A header above the first block, for blocks without one. */
   headerAbove: undefined as Line | undefined,
   names: [] as Line[],
@@ -166,9 +166,9 @@ export function offerTableLine(finder: TableFinder, original: Line): LineUse {
 /** Whether the line is one of the names. They can be anywhere above the rows. */
 function takeListed(finder: TableFinder, line: Line): boolean {
   if (finder.state === 'rows' || finder.state === 'ended') return false;
-  const names = finder.listed?.(line, finder.isListUsed ? [] : finder.listedNames);
-  if (!names) return false;
-  finder.listedNames = names;
+  const listing = finder.listed?.(line, finder.isListUsed ? NO_NAMES : finder.listing);
+  if (!listing) return false;
+  finder.listing = listing;
   finder.isListUsed = false;
   return true;
 }
@@ -176,7 +176,9 @@ function takeListed(finder: TableFinder, line: Line): boolean {
 function startListed(finder: TableFinder, line: Line): void {
   finder.isListUsed = true;
   finder.hasContent = true;
-  startRows(finder, { header: [listedRow(line, finder.listedNames)], units: undefined });
+  const { names, units } = finder.listing;
+  const hasUnits = units.some((unit) => unit !== '');
+  startRows(finder, { header: [listedRow(line, names)], units: hasUnits ? listedRow(line, units) : undefined });
 }
 
 function markBlock(finder: TableFinder, line: Line): LineUse {
@@ -248,7 +250,7 @@ const strip = ({ context, region }: TableFinder, line: Line): Line => stripComme
 
 function takeHeader(finder: TableFinder, line: Line): LineUse {
   const { isHeaderPattern, match, held } = finder;
-  if (finder.listed && finder.listedNames.length > 0 && match.isRow(line)) {
+  if (finder.listed && finder.listing.names.length > 0 && match.isRow(line)) {
     startListed(finder, line);
     return takeRow(finder, line);
   }

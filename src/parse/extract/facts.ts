@@ -157,6 +157,7 @@ function createFinder(options: Finder, context: Context) {
     isOnly: compileLinePattern(options.line ?? options.every ?? []),
     except: new Set(options.except),
     state: (options.after === undefined ? 'within' : 'before') as 'before' | 'within' | 'ended',
+    hasRange: isRange(options, context),
     /** A blank line ends the range only after a line that is not blank. */
     hasBegun: false,
     ...{ isLineFound: false, isMatched: false },
@@ -194,7 +195,7 @@ export function offerLine(finder: FactFinder, original: Line, isClaimed: boolean
     finder.state = 'ended';
     return NOTHING;
   }
-  const isOther = isVoid || (isClaimed && !hasRange(options));
+  const isOther = isVoid || (isClaimed && !finder.hasRange);
   if (isOfTwoLines(options)) return offerOfTwo(finder, line, isOther);
   if (isOther || ((options.line || options.every) && !finder.isOnly(line))) return NOTHING;
   const known = finder.pairs.length;
@@ -249,9 +250,10 @@ function pairsInRows({ cells: names }: Line, line: Line): Pair[] {
   return names.flatMap((name, n) => (name === '' ? [] : [{ name, text: line.cells[n] ?? '', line }]));
 }
 
-/** Also reads lines that belong to tables. */
-const hasRange = ({ after, until, line, area }: Finder): boolean =>
-  after !== undefined || until !== undefined || line !== undefined || area !== undefined;
+/** Also reads lines that belong to tables. The area of a table itself is no range of its own. */
+const isRange = ({ after, until, line, area }: Finder, { options: { tables } }: Context): boolean =>
+  [after, until, line].some((each) => each !== undefined) ||
+  (area !== undefined && Object.values(tables).every((table) => table.area !== area));
 
 function readPairs(finder: FactFinder, line: Line): void {
   finder.isLineFound = true;
@@ -294,7 +296,7 @@ export function finishFinders(finders: readonly FactFinder[], late: ReadonlySet<
   for (const finder of finders) {
     requireMatches(finder);
     for (const { name, text, unit, line } of finder.pairs) {
-      if (!hasRange(finder.options) && late.has(lineKey(line))) continue;
+      if (!finder.hasRange && late.has(lineKey(line))) continue;
       const key = `${lineKey(line)} ${name}`;
       const first = known.get(key) ?? finder;
       known.set(key, first);

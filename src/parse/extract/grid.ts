@@ -68,6 +68,10 @@ export const createPlateSink = (reader: PlateReader): BlockSink => ({
         isMismatch: true,
       });
     }
+    // A number that continues no plate: the wells below it are in none.
+    const isLeft = (cell: string, at: number) =>
+      /^\d+$/.test(cell) && !plates.some(({ from, columns }) => at >= from && at < from + columns);
+    if (header.cells.some(isLeft)) addUnread(context.unread, header, 'partly read');
     const captured = captureNames.map((name) => captures.get(name) ?? '');
     const left = header.cells.slice(0, first.from).map(cleanName);
     reader.block = { captures, captured, plates, left, header };

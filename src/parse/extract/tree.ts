@@ -213,9 +213,6 @@ function listAt(path: Path, root: Node, use: Use): { readonly items: readonly Fo
   return items.length === found.length ? { items } : explainMissing(path, root);
 }
 
-/** A text with fewer numbers is a single value, such as a position. */
-const MIN_POINTS = 5;
-
 /** A JSON array of a row, or a text that is a list of numbers. */
 function createItems({ isAbsolute, steps }: Path, use: Use): (row: Row) => Items | undefined {
   if (isAbsolute) return () => undefined;
@@ -236,12 +233,21 @@ function createItems({ isAbsolute, steps }: Path, use: Use): (row: Row) => Items
 
 const NUMBER = /^[+-]?(?:\d+[.,]?\d*|[.,]\d+)(?:[eE][+-]?\d+)?$/;
 
-/** A comma separates numbers if a blank follows it or if there are decimal points; otherwise it may be a decimal mark. */
+/** The numbers of a text that is a list of several; empty if it is none. */
+export function numberTexts(text: string): string[] {
+  // A comma separates numbers if a blank follows it or if there are decimal points; otherwise it may be a decimal mark.
+  const texts = text.split(/,\s|\./.test(text) ? /[\s,;]+/ : /[\s;]+/).filter((each) => each !== '');
+  return texts.length > 1 && texts.every((each) => NUMBER.test(each)) ? texts : [];
+}
+
+/** A text with fewer numbers is a single value, such as a position. */
+const MIN_POINTS = 5;
+/** Many numbers in one text are the points of a curve. */
+export const isCurve = (text: string): boolean => numberTexts(text).length >= MIN_POINTS;
+
 function numbersIn(found: Found): Found[] {
-  const separator = /,\s|\./.test(found.text) ? /[\s,;]+/ : /[\s;]+/;
-  const texts = found.text.split(separator).filter((text) => text !== '');
-  const isList = texts.length > 1 && texts.every((text) => NUMBER.test(text));
-  return isList ? texts.map((text) => ({ ...found, text })) : [found];
+  const texts = numberTexts(found.text);
+  return texts.length === 0 ? [found] : texts.map((text) => ({ ...found, text }));
 }
 
 /** A row's own text, its attributes, and its children that are single values. */

@@ -33,9 +33,9 @@ export const openUnreadLines = () => ({
 /** `width`: the number of cells of a line that looks like a reading, otherwise 0. */
 export function addUnread({ ranges }: Pick<UnreadLines, 'ranges'>, line: Line, kind: Unread['kind'], width = 0): void {
   if (isBlank(line) || isRule(line) || (kind === 'unread' && saysNothing(line))) return;
-  const { sheet = 0, number: from } = line;
   // A quoted cell can span lines.
-  const to = from + (line.text.includes('\n') ? line.text.split('\n').length - 1 : 0);
+  const { sheet = 0, number: from, count = line.text.includes('\n') ? line.text.split('\n').length : 1 } = line;
+  const to = from + count - 1;
   const last = ranges.at(-1);
   const readings = width === 0 ? 0 : 1;
   const isLike = last?.kind === kind && last.sheet === sheet && last.width === width;
