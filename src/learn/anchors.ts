@@ -186,7 +186,11 @@ export const isKeyword = (start: string): boolean =>
   regexSource(start) !== undefined || ['', 'first', 'none', 'blank', 'eof'].includes(start);
 
 const isFirstWith = (start: string, line: Line, { lines, raw }: AnchoredFile): boolean =>
-  lines.find((each) => raw(each).trimStart().startsWith(start)) === line;
+  lines.find((each) => hasStart(raw(each), start)) === line;
+
+/** As a mapping looks for it: without the quote of the first cell. */
+export const hasStart = (text: string, start: string): boolean =>
+  text.trimStart().startsWith(start) || (/^\s*["']/.test(text) && text.trimStart().startsWith(start, 1));
 
 /** Longer texts are more likely to differ in the next file. */
 const MAX_ANCHOR = 60;

@@ -30,7 +30,7 @@ const anyOf = (...patterns: readonly RegExp[]): RegExp =>
 /** A document about the run: its heading says nothing about a date that is named as the run's. */
 const DOCUMENT = anyOf(
   startsOf(
-    'report print output export convert generat result',
+    'report print output export convert generat',
     'bericht druck gedruckt ausdruck ausgabe rapport imprim impres informe emisi emitid',
     'referto stampa relat[óo]rio afdruk afgedrukt utskri',
     'eksport wydruk raport tisk vyti[šs] zpr[áa]va экспорт печат отч[её]т',

@@ -268,8 +268,15 @@ const MIN_EPOCH_ROWS = 3;
  * The first column, if it has the time as a number that grows from row to row. Without a name, seconds could also be a
  * serial number, so there must be nothing but numbers beside them.
  */
-function findEpochColumn({ name: table, columns: [column], rows }: Table): DateColumn[] {
+function findEpochColumn({ name: table, columns, rows }: Table): DateColumn[] {
   const [first] = rows;
+  if (rows.length === 1)
+    return columns.flatMap(({ name }, n): DateColumn[] => {
+      const each = { name, text: first?.[n]?.text.trim() ?? '', role: roleOf(name) };
+      const compact = each.role === 'run' || DATE_NAME.test(name) ? compactFact([each]) : undefined;
+      return compact ? [{ ...each, table, format: compact.format, doubt: undefined }] : [];
+    });
+  const [column] = columns;
   const text = first?.[0]?.text.trim() ?? '';
   const isStamp = STAMP.test(text);
   if (!column || !first || !(isStamp || EPOCH.test(text)) || rows.length < MIN_EPOCH_ROWS) return [];

@@ -4,7 +4,16 @@ import { compileLinePattern } from '../parse/extract/context.js';
 import { isBlank, isRule, type Line } from '../parse/lines.js';
 import { bareUnit, isUnit } from '../parse/values/unit.js';
 import { escapeRegex } from '../text.js';
-import { type AnchoredFile, anchorOf, generalise, isKeyword, lineAbove, shapeOf, startsOf } from './anchors.js';
+import {
+  type AnchoredFile,
+  anchorOf,
+  generalise,
+  hasStart,
+  isKeyword,
+  lineAbove,
+  shapeOf,
+  startsOf,
+} from './anchors.js';
 import { type Aside, setAside } from './aside.js';
 import { MAX_UNIT_ROWS, unitColumnsOf } from './header.js';
 import { isQuantity, kindsOf, mergeKinds } from './kinds.js';
@@ -251,15 +260,15 @@ const firstLine = ({ lines, isComment }: DescribedFile): Line | undefined =>
 function locateNames(header: Line | undefined, { lines, raw }: DescribedFile, isOfGroups = false): TableMapping {
   if (!header) return {};
   const text = raw(header).trimStart();
-  const earlier = lines.slice(0, lines.indexOf(header)).map((line) => raw(line).trimStart());
-  const isUnique = (start: string) => !isKeyword(start) && !earlier.some((line) => line.startsWith(start));
+  const earlier = lines.slice(0, lines.indexOf(header)).map(raw);
+  const isUnique = (start: string) => !isKeyword(start) && !earlier.some((line) => hasStart(line, start));
   const [label = '', ...groups] = header.cells;
   const group = groups.find((cell) => cell !== '');
   // The name of a method or sample beside the names of groups: `Method_17,,Area,,RT,`.
   if (isOfGroups && /\d/.test(label) && group !== undefined && text.startsWith(label)) {
     const rest = text.slice(label.length, text.indexOf(group, label.length) + group.length);
     const pattern = `^[^${escapeRegex(rest.charAt(0))}]*${escapeRegex(rest)}`;
-    if (!earlier.some((line) => new RegExp(pattern).test(line))) return { header: `/${pattern}/` };
+    if (!earlier.some((line) => new RegExp(pattern).test(line.trimStart()))) return { header: `/${pattern}/` };
   }
   let end = 0;
   // As few names as possible: a later one may be that of a sample.

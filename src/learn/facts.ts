@@ -1,7 +1,7 @@
 import type { Finder } from '../config/vocabulary.js';
 import { compileSplit, lineFormat, splitLine } from '../parse/cells.js';
 import { cleanName } from '../parse/extract/columns.js';
-import { createPairReader } from '../parse/extract/facts.js';
+import { createPairReader, factName } from '../parse/extract/pairs.js';
 import { isBlank, isRule, type Line } from '../parse/lines.js';
 import { dateCandidates } from '../parse/values/date-candidates.js';
 import { isSubject, kindOf } from './kinds.js';
@@ -14,8 +14,6 @@ import {
   pairsInCells,
   pairsInText,
   pairsPerLine,
-  pairsWithSigns,
-  SIGNED_NAMES,
 } from './pieces.js';
 import type { PlacedFacts } from './placed.js';
 
@@ -69,8 +67,8 @@ export function findPairs(
   const seen = filled.length <= MAX_SEEN ? filled : [...filled.slice(0, MAX_SEEN - 100), ...filled.slice(-100)];
   const splits: Splits = new Map();
   const counted = countedLines(seen);
-  const candidates = [...pairsPerLine(seen, delimiter), ...pairsInCells(seen, delimiter), ...pairsWithSigns(seen)].map(
-    (candidate) => measureCandidate(candidate, seen, delimiter, { splits, counted }),
+  const candidates = [...pairsPerLine(seen, delimiter), ...pairsInCells(seen, delimiter)].map((candidate) =>
+    measureCandidate(candidate, seen, delimiter, { splits, counted }),
   );
   const chosen: Measured[] = [];
   while (chosen.length < MAX_FINDERS) {
@@ -160,11 +158,11 @@ function measureCandidate(
   const readLine = (line: Line): Reading => {
     const split = finder.delimiter === undefined ? line : (known.get(line) ?? splitLine(line, format));
     known.set(line, split);
-    const found = (pairs(split) ?? []).filter(({ name }) => cleanName(name) !== '');
+    const found = (pairs(split) ?? []).filter(({ name }) => factName(name) !== '');
     if (found.length > 0 && isRow(line)) return { ...NO_PAIRS, junk: 1 };
     const isCounted = counted.has(line) && finder.separator === ',' && delimiter === ',';
     const judged = found.map(({ name, text }) => ({
-      name: cleanName(name),
+      name: factName(name),
       text,
       is: isCounted && text !== '' ? 'good' : judge(name, text, split, finder, delimiter),
     }));
@@ -214,7 +212,7 @@ function judge(
   finder: FinderMapping,
   delimiter: string | undefined,
 ): Judgement {
-  const name = cleanName(written);
+  const name = factName(written);
   const sign = finder.delimiter === undefined ? undefined : compileSplit(delimiter ?? 'tab').text;
   // A heading, not a pair: `Impedance at 14:55:07 :`.
   if (/\d:\d\d$/.test(name) && !/[\p{L}\p{N}]/u.test(text)) return 'empty';
@@ -233,9 +231,7 @@ function judge(
   if (text.includes('\t') && /\S: *\S.*\t/.test(line.text) && line.cells.length === 2) return 'junk';
   // The rest of another pair, another name, or a row.
   if (/^[:=,;|]|[,;]$|^[-\d.]+:\s|\t.*\t.*\t/.test(text) || /^[\p{L}\p{N} .#/()-]+[:=]$/u.test(text)) return 'junk';
-  const hasSign = SIGNED_NAMES.some((signed) => signed.delimiter === finder.delimiter);
-  if (finder.separator === 'cell' && !hasSign && !isMarked(written, text, line, finder.delimiter === undefined))
-    return 'junk';
+  if (finder.separator === 'cell' && !isMarked(written, text, line, finder.delimiter === undefined)) return 'junk';
   if (sign === undefined && finder.separator === delimiter && hasGap(text, delimiter)) return 'junk';
   if (areJoined(name, text, line, finder, delimiter) || isRowOfWords(name, text, line)) return 'junk';
   if (GLUED.test(text) || JOINED.test(text) || (BESIDE.test(text) && !WITH_UNIT.test(text))) return 'junk';
@@ -384,7 +380,10 @@ function findSingleLines(
         return isBeside ? good.length > 0 : good.length > 1 && !hasLost;
       })
       .sort((a, b) => a.cost - b.cost)[0];
-    const isCrowded = chosen.some(({ readings }) => (readings.get(line)?.crowded ?? 0) > 0);
+    const isCrowded = chosen.some(({ readings }) => {
+      const { crowded, junk } = readings.get(line) ?? NO_PAIRS;
+      return crowded + junk > 0;
+    });
     const inText = !best && (!isRead || isCrowded) ? pairsInText(line) : undefined;
     const beside = inText ?? (isPlainText ? undefined : pairsBeside(line, arePaired));
     if (beside) found.push({ line, finder: { line: line.number, ...beside } });

@@ -1,6 +1,7 @@
 import type { FileRecord } from '../model.js';
 import { isBlank, type Line } from '../parse/lines.js';
-import { dateCandidates } from '../parse/values/date-candidates.js';
+import { readIso } from '../parse/values/date.js';
+import { dateCandidates, monthOf } from '../parse/values/date-candidates.js';
 import { escapeRegex } from '../text.js';
 import { type DatePlaces, type DateRole, isUnsetText, NUMBER_NAME, RANK } from './date-roles.js';
 import type { FinderMapping } from './pieces.js';
@@ -29,18 +30,20 @@ const CLOCK = String.raw`\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?(?: ?[AP]M\b)?`;
 const DAYS = [
   String.raw`\d{4}([-/.])\d{1,2}\1\d{1,2}`,
   String.raw`\d{1,2}([-/.])\d{1,2}\2(?:\d{4}|\d\d)`,
-  String.raw`\d{1,2}([-/. ])[A-Z]{3,9}\3\d{2,4}`,
-  String.raw`[A-Z]{3,9} +\d{1,2},? \d{4}`,
+  String.raw`\d{1,2}(\. | de |[-/. ])\p{L}{3,10}\.?(?:\3| )\d{2,4}`,
+  String.raw`\p{L}{3,10}\.? +\d{1,2},? \d{4}`,
+  String.raw`\d{4} ?年 ?\d{1,2} ?月 ?\d{1,2} ?日`,
+  String.raw`20\d{6}(?= \d\d:\d\d)`,
 ];
 const DAY = `(?:${DAYS.join('|')})`;
 const DAY_AND_TIME = new RegExp(
-  String.raw`(?<![\w./\\-]|\d:)(?:${DAY}(?:,| at| on|T)? *${CLOCK}|[A-Z]{3,9} +\d{1,2} ${CLOCK} \d{4})(?![\w./\\:-])`,
-  'i',
+  String.raw`(?<![\w./\\-]|\d:)(?:${DAY}(?:,| at| on|T)? *${CLOCK}|\p{L}{3,10} +\d{1,2} ${CLOCK} \d{4})(?![\w/\\:-]|\.\d)`,
+  'iu',
 );
-const TIME_AND_DAY = new RegExp(String.raw`(?<![\w./\\-]|\d:)${CLOCK} +(?:on )?${DAY}(?![\w/\\:-])`, 'i');
+const TIME_AND_DAY = new RegExp(String.raw`(?<![\w./\\-]|\d:)${CLOCK} +(?:on )?${DAY}(?![\w/\\:-])`, 'iu');
 const STAMP = /(?<!\d)20\d{6}[_-]\d{6}(?!\d)/;
 /** Without a time it could be a version or part of a path, so the words before it must suggest a date. */
-const DAY_ALONE = new RegExp(String.raw`(?<![\w./\\-]|\d:)${DAY}(?![\w/\\:-])`, 'i');
+const DAY_ALONE = new RegExp(String.raw`(?<![\w./\\-]|\d:)${DAY}(?![\w/\\:-])`, 'iu');
 
 const MAX_LINES = 2000;
 const MAX_LINE_LENGTH = 300;
@@ -54,10 +57,13 @@ const MAX_HITS = 20;
 export function findLineDate(
   lines: readonly Line[],
   places: DatePlaces,
-  facts: ReadonlySet<string>,
+  facts: readonly string[],
 ): { readonly inLine?: LineDate; readonly other?: OtherDate | undefined } {
   const searched = lines.filter((line) => !isBlank(line) && line.text.length <= MAX_LINE_LENGTH).slice(0, MAX_LINES);
-  const hits = searched.flatMap((line) => dateIn(line, places)).filter(({ text }) => !facts.has(text));
+  const known = facts.filter((text) => readIso(text) !== undefined || dateCandidates(text).length > 0);
+  const hits = searched
+    .flatMap((line) => dateIn(line, places))
+    .filter(({ text }) => !known.some((date) => date.includes(text)));
   const likely = hits.filter(({ role }) => RANK[role] > 0).toSorted((a, b) => RANK[b.role] - RANK[a.role]);
   for (const { before, text, role } of likely.slice(0, MAX_HITS)) {
     const pattern = patternFor(before, text);
@@ -71,18 +77,19 @@ export function findLineDate(
 }
 
 const YEAR = '(?:19|20)\\d\\d';
-const MONTH_OR_NUMBER = String.raw`(?:\d{1,2}|[A-Z]{3,9})`;
+const MONTH_OR_NUMBER = String.raw`(?:\d{1,2}|\p{L}{3,10}\.?)`;
 /** What is a date almost everywhere. A year of two digits needs a time beside it, or the word before it. */
 const ANY_DATE = new RegExp(
   `(?<![\\d./-])(?:${[
     String.raw`${YEAR}([-/. ])${MONTH_OR_NUMBER}\1\d{1,2}`,
-    String.raw`\d{1,2}([-/. ])${MONTH_OR_NUMBER}\2${YEAR}`,
-    String.raw`[A-Z]{3,9} +\d{1,2},? ${YEAR}`,
-    String.raw`${YEAR}\d{4}(?=[_-]\d{4})`,
+    String.raw`\d{1,2}(\. | de |[-/. ])${MONTH_OR_NUMBER}(?:\2| )${YEAR}`,
+    String.raw`\p{L}{3,10}\.? +\d{1,2},? ${YEAR}`,
+    String.raw`${YEAR} ?年 ?\d{1,2} ?月 ?\d{1,2} ?日`,
+    String.raw`${YEAR}\d{4}(?=[_ -]?\d\d:?\d\d)`,
     String.raw`\d{1,2}([-/.])\d{1,2}\3\d\d(?=[\s,;"]+\d{1,2}:\d\d)`,
     String.raw`(?<=(?:\d:\d\d|date|datum)[\s,:;="]+)\d{1,2}([-/.])\d{1,2}\4\d\d`,
-  ].join('|')})(?![\\d/-])`,
-  'i',
+  ].join('|')})(?![/-]|(?<!\\d{8})\\d)`,
+  'iu',
 );
 
 const MAYBE_DATE = /(?:19|20)\d\d|\d[-/.]\d{1,2}[-/.]\d/;
@@ -94,7 +101,8 @@ export function findAnyDate(lines: readonly Pick<Line, 'text' | 'cells'>[]): Oth
     // Most lines stop at the quick test.
     const [found] = (MAYBE_DATE.test(written) && ANY_DATE.exec(written)) || [];
     if (found === undefined) continue;
-    if (/^\d{8}$/.test(found) || (dateCandidates(found).length > 0 && !isUnsetText(found)))
+    const day = found.replace(/^(\d{4})(\d\d)(\d\d)$/, '$1-$2-$3');
+    if (dateCandidates(day).length > 0 && !isUnsetText(day))
       return otherDate(written.slice(0, written.indexOf(found)), found);
   }
   return undefined;
@@ -159,7 +167,8 @@ function dateIn(
     const found = pattern.exec(text);
     if (!found || dateCandidates(found[0]).length === 0 || isUnsetText(found[0])) continue;
     const before = text.slice(0, found.index);
-    const role = places.roleBeside(number, found[0]);
+    // Among other cells without a name, it can be the date of anything.
+    const role = /^[^\p{L}]*[\t;|][^\p{L}]*[\t;|]/u.test(before) ? 'other' : places.roleBeside(number, found[0]);
     const isVague = role === 'unknown' || !/\p{L}/u.test(before);
     if (pattern === DAY_ALONE && (NUMBER_NAME.test(before) || isVague)) return [];
     return [{ before, text: found[0], role }];
@@ -186,9 +195,9 @@ const generalise = (text: string): string =>
     .join('');
 
 const generaliseWord = (word: string): string =>
-  MONTH.test(word) || /^[ap]m$/i.test(word) ? word.replace(/[A-Za-z]+/, '[A-Za-z]+') : escapeRegex(word);
-
-const MONTH = /^(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*$/i;
+  escapeRegex(word).replace(/\p{L}{2,}/gu, (each) =>
+    monthOf(each) !== undefined || /^[ap]m$/i.test(each) ? '[^\\s\\d,.;/-]+' : each,
+  );
 
 const NAME_DATES: readonly (readonly [pattern: RegExp, ...formats: string[]])[] = [
   [/20\d{6}[_-]\d{6}/, 'yyyyMMdd_HHmmss', 'yyyyMMdd-HHmmss'],

@@ -7,6 +7,7 @@ import { startOf } from '../parse/extract/table.js';
 import { isBlank, isRule, type Line, MismatchError, type Refuse, type TimeSlice } from '../parse/lines.js';
 import type { OpenFile, Source } from '../parse/source.js';
 import { byWords, findUnnamed } from './anchors.js';
+import { withUnitFacts } from './column-units.js';
 import { type DatePlaces, openDatePlaces } from './date-roles.js';
 import { type FoundDates, findDates, settleDates } from './dates.js';
 import { characterOf, splitText } from './delimiters.js';
@@ -149,7 +150,7 @@ export async function measureLines(source: LineSource, file: MeasureContext): Pr
   });
   const { record } = net;
   const missing = findNoValues(lines, found);
-  const mapping = missing.length > 0 ? { ...net.mapping, missing } : net.mapping;
+  const mapping = withUnitFacts({ ...net.mapping, ...(missing.length > 0 && { missing }) }, record);
   const texts = outside
     .slice(0, MAX_TEXTS)
     .filter(({ text }) => YEAR.test(text))
@@ -237,7 +238,7 @@ function withLineDate(
   places: DatePlaces,
 ): FoundDates {
   if (dates.fact || dates.firstRow) return dates;
-  const facts = new Set([...meta.values()].map(({ text }) => text.trim()));
+  const facts = [...meta.values()].map(({ text }) => text.trim());
   const { inLine, other } = findLineDate(outside, places, facts);
   if (!inLine) return { ...dates, other: dates.other ?? other };
   return { ...dates, pools: [...dates.pools, { name: '', texts: [inLine.text] }], inLine };

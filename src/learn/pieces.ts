@@ -9,6 +9,9 @@ import { escapeRegex } from '../text.js';
 
 export type FinderMapping = Exclude<NonNullable<ParseMapping['meta']>, readonly unknown[]>;
 
+/** A letter of any alphabet: patterns have no flag `u`, with which V8 cannot match in linear time. */
+export const LETTER = '[A-Za-z\\u0080-\\uffff]';
+
 const MAX_CELLS = 20;
 
 /**
@@ -140,11 +143,13 @@ function describePieces(lines: readonly Line[]): Pick<FinderMapping, 'value' | '
   const filled = (line: Line) => line.cells.filter((cell) => cell !== '').length;
   const long = lines.filter((line) => filled(line) >= 3 && !isRunningText(line));
   if (long.length === 0) return {};
-  const units = long.filter(({ cells }) => isUnit(bareUnit(cells[2]) ?? '')).length;
+  const units = (at: number) => long.filter(({ cells }) => isUnit(bareUnit(cells[at]) ?? '')).length;
   const areUnits = long.every((line) => filled(line) === 3 && isUnitLike(line.cells[2] ?? ''));
-  if (areUnits && units * 2 > long.length) return { value: 2, unit: 3 };
-  const isBetween = ({ cells: [, unit, value = ''] }: Line) => isUnit(bareUnit(unit) ?? '') && NUMBER.test(value);
-  if (long.length > 1 && long.every((line) => filled(line) === 3 && isBetween(line))) return { value: 3, unit: 2 };
+  if (areUnits && units(2) * 2 > long.length) return { value: 2, unit: 3 };
+  const isBetween = ({ cells: [, unit = '', value = ''] }: Line) =>
+    unit === '' || (isUnit(bareUnit(unit) ?? '') && NUMBER.test(value));
+  if (long.length > 1 && units(1) > 0 && lines.every((line) => line.cells[2] !== '' && isBetween(line)))
+    return { value: 3, unit: 2 };
   const type = [1, 2, 3].find((n) => long.every(({ cells }) => TYPE.test(cells[n] ?? '')));
   if (type !== undefined) return { value: type + 2 };
   if (long.every(({ cells }) => cells[2] === '')) {
@@ -197,13 +202,20 @@ export const MAX_PIECES = 5;
 const AS_PATTERN: Readonly<Record<string, string>> = {
   tab: '\\t',
   spaces: '(?<=\\S) {2,}(?![ :=])',
-  '|': '\\|',
   dots: ' ?\\.{2,}[ :=]?',
   quote: '\\s(?=")',
-  bracket: '\\](?<=^\\s*\\[[^\\]]*\\])',
+  '|': '\\|',
+  bracket: '(?<=[\\]>])\\s*[:=]?(?<=^\\s*(?:\\[[^\\]]*\\]|<[^<>]*>)\\s*[:=]?)',
+  arrow: '\\s*[-=]>\\s*',
+  // After `%` and `!`, words may be a remark.
+  mark: '\\s+(?<=^(?:[$@]+[A-Za-z]|[%!]+[A-Z][A-Z\\d]*_)[\\w.]*\\s+)',
   hash: '# +(?<=^[^#:=|,;\\t]*[^#:=|,;\\s]# +)',
   dash: ' - (?<=^[^-:=#|,;\\t]+ - )(?!- )',
 };
+
+const MARKED = ['dots', 'quote', 'bracket', 'hash', 'arrow', 'mark', 'dash'];
+/** Beside other signs, these are part of a value. */
+const ALONE = ['dash', 'arrow', 'mark', '|'];
 
 /** A colon that is not within a time of day, brackets, a path or an address. */
 const SURE_COLON = ':(?<!\\d:(?=\\d)|\\([^)]{0,80})(?![\\\\/])';
@@ -217,14 +229,11 @@ const AFTER_WORD = ' (?<=\\S )(?<!^ *\\d\\S* ) +(?![ :=])';
 /** One pair per line, split at the first of one to three signs. */
 export function pairsPerLine(lines: readonly Line[], delimiter: string | undefined): Candidate[] {
   const own = delimiter === undefined || delimiter === 'whitespace' ? [] : [delimiter];
-  const signs = [...new Set([...own, ':', '=', 'tab', 'spaces', 'dots', 'quote', 'bracket', 'hash', 'dash'])].filter(
-    (sign) => {
-      const pattern = new RegExp(AS_PATTERN[sign] ?? sign);
-      return lines.some(({ text }) => pattern.test(text));
-    },
-  );
-  // Beside other signs, a dash is part of a value.
-  const isAlone = (set: readonly string[]) => set.length === 1 || !set.includes('dash');
+  const signs = [...new Set([...own, ':', '=', 'tab', 'spaces', '|', ...MARKED])].filter((sign) => {
+    const pattern = new RegExp(AS_PATTERN[sign] ?? sign);
+    return lines.some(({ text }) => pattern.test(text));
+  });
+  const isAlone = (set: readonly string[]) => set.length === 1 || !set.some((sign) => ALONE.includes(sign));
   const sets = signs.flatMap((one, n) => [
     [one],
     ...signs
@@ -317,7 +326,7 @@ export function pairsInCells(lines: readonly Line[], delimiter: string | undefin
   const beforeName = [',', ';', '/', '|'].flatMap((sign) =>
     [':', '='].map((mark) => ({
       // `mV/div` is a unit.
-      delimiter: `/${AS_PATTERN[sign] ?? (sign === '/' ? '(?:\\s\\/|\\/\\s)' : sign)}\\s*(?=[A-Za-z][^${sign === '/' ? '\\/' : sign}${mark}]+${mark})/`,
+      delimiter: `/${AS_PATTERN[sign] ?? (sign === '/' ? '(?:\\s\\/|\\/\\s)' : sign)}\\s*(?=${LETTER}[^${sign === '/' ? '\\/' : sign}${mark}]+${mark})/`,
       separator: mark === ':' ? `/${SURE_COLON}\\s*/` : mark,
     })),
   );
@@ -346,21 +355,4 @@ export function pairsInCells(lines: readonly Line[], delimiter: string | undefin
     cost: finder.delimiter === undefined ? 0.2 : 0.6,
     minHits: finder.delimiter === undefined ? 2 : 3,
   }));
-}
-
-/** A sign marks the names: `$CM_MAG 5000`, `<RATE>= 5 Hz`. After `%` and `!`, words may be a remark. */
-export const SIGNED_NAMES = [
-  { line: /^[$@]+[A-Za-z][\w.]*\s+\S/, delimiter: '/^[$@]+(?=[A-Za-z])|\\s+(?<=^[$@]+[A-Za-z][\\w.]*\\s+)/' },
-  {
-    line: /^[%!]+[A-Z][A-Z\d_]+\s+\S/,
-    delimiter: '/^[%!]+(?=[A-Z])|\\s+(?<=^[%!]+[A-Z][A-Z\\d_]+\\s+)/',
-  },
-  { line: /^<[A-Za-z][^<>]*>\s*[=:]/, delimiter: '/^<(?=[A-Za-z])|>\\s*[=:]\\s*(?<=^<[^<>]*>\\s*[=:]\\s*)/' },
-];
-
-/** Most lines that are no rows have such a name. */
-export function pairsWithSigns(lines: readonly Line[]): Candidate[] {
-  return SIGNED_NAMES.filter(({ line }) => lines.filter(({ text }) => line.test(text)).length * 2 > lines.length).map(
-    ({ delimiter }) => ({ finder: { delimiter, separator: 'cell' }, signs: [], cost: 0.2, minHits: 2 }),
-  );
 }

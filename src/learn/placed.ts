@@ -1,8 +1,9 @@
 import { compileSplit, withoutTrailingEmpty } from '../parse/cells.js';
 import { bareUnit, isUnit } from '../parse/values/unit.js';
 import { escapeRegex } from '../text.js';
-import { isFactName, isMeasure, isQuantity, isSubject, isWord, kindOf } from './kinds.js';
-import type { FinderMapping } from './pieces.js';
+import { isFactName, isMeasure, isQuantity, isWord, kindOf } from './kinds.js';
+import { type Found, findBeside, findRowsOfNames, MIN_LEGENDS, MIN_LINES } from './name-rows.js';
+import { type FinderMapping, LETTER } from './pieces.js';
 
 /**
  * Facts whose value does not stand to the right of their name: before it, below it, or in a line whose positions another
@@ -14,12 +15,6 @@ export interface PlacedFacts {
   readonly lines: ReadonlySet<number>;
   /** What other finders would take for names in these lines. */
   readonly except: readonly string[];
-}
-
-interface Found {
-  readonly finders: readonly FinderMapping[];
-  readonly numbers: readonly number[];
-  readonly except?: readonly string[];
 }
 
 /** Further down, there are rows. Longer lines are data. */
@@ -36,13 +31,22 @@ export function findPlaced(texts: readonly string[], comment?: string): PlacedFa
   const marked = findBelowMarks(seen, '');
   const below = marked.length === 0 && comment !== undefined ? findBelowMarks(bare, start) : marked;
   const found = [
-    ...findValuesFirst(seen),
+    ...findValuesFirst(bare, start),
     ...(below.length > 0 ? below : findAlternating(seen)),
     ...findGroupedFacts(bare, start),
-    ...findRowsOfNames(seen, texts.length),
+    ...findRowsOfNames(seen, texts.length, seen),
+    ...(bare === seen ? [] : findRowsOfNames(bare, texts.length, seen)),
   ];
+  const taken = new Set(found.flatMap(({ numbers }) => numbers));
+  found.push(
+    ...findBeside(
+      bare.map((text, n) => (taken.has(n + 1) ? OTHER : text)),
+      seen,
+    ),
+  );
   return {
-    finders: found.flatMap(({ finders }) => finders),
+    // Lists of one form need one finder.
+    finders: [...new Map(found.flatMap(({ finders }) => finders.map((one) => [JSON.stringify(one), one]))).values()],
     lines: new Set(found.flatMap(({ numbers }) => numbers)),
     except: found.flatMap(({ except = [] }) => except),
   };
@@ -51,27 +55,25 @@ export function findPlaced(texts: readonly string[], comment?: string): PlacedFa
 /** Stands for a line that is no fact. */
 const OTHER = '\u0000';
 
-/** A letter of any alphabet: patterns have no flag `u`, with which V8 cannot match in linear time. */
-const LETTER = '[A-Za-z\\u0080-\\uffff]';
-
 const NUMBER = '[-+]?(?:\\d[\\d.,]*|\\.\\d+)(?:[eE][-+]?\\d+)?';
 const IS_NUMBER = new RegExp(`^${NUMBER}$`);
 const isNumber = (text: string): boolean => IS_NUMBER.test(text);
 
+const before = (sign: string, other: string, first = other.replace(']', '\\\\s]')): RegExp =>
+  new RegExp(`^\\s*(${first}${other}*?)\\s*${sign}\\s*(\\p{L}${other}*)$`, 'u');
+
 /** What stands between a value and its name. After blanks and delimiters, only numbers count: other cells are rows. */
 const SIGNS = [
-  { line: /^\s*([^!\s][^!]*?)\s*!\s*(\p{L}[^!]*)$/u, sign: '!', isStrict: false },
-  { line: /^\s*([^#\s][^#]*?)\s*#\s*(\p{L}[^#]*)$/u, sign: '#', isStrict: false },
+  { line: before('!', '[^!]'), sign: '!', isStrict: false },
+  { line: before('#', '[^#]'), sign: '#', isStrict: false },
+  { line: /^\s*([^;\s].*?)\s+;\s+(\p{L}[^;]*)$/u, sign: ' ; ', isStrict: false },
   { line: /^\s*([^/\s].*?)\s+\/\/\s*(\p{L}.*)$/u, sign: '//', isStrict: false },
   { line: /^\s*([^/\s].*?)\s+\/ +(\p{L}[^/]*)$/u, sign: '/', isStrict: false },
-  { line: /^\s*([-+.\d][^\t;|]*?)\s*(?:\t\s*)(\p{L}[^\t;|]*)$/u, sign: 'tab', isStrict: true },
-  { line: /^\s*([-+.\d][^\t;|]*?)\s*;\s*(\p{L}[^\t;|]*)$/u, sign: ';', isStrict: true },
-  { line: /^\s*([-+.\d][^\t;|]*?)\s*\|\s*(\p{L}[^\t;|]*)$/u, sign: '|', isStrict: true },
+  { line: before('\\t', '[^\\t;|]', '[-+.\\d]'), sign: 'tab', isStrict: true },
+  { line: before(';', '[^\\t;|]', '[-+.\\d]'), sign: ';', isStrict: true },
+  { line: before('\\|', '[^\\t;|]', '[-+.\\d]'), sign: '|', isStrict: true },
   { line: /^\s*([-+.\d](?:[^\s;|]| (?! ))*) {2,}(\p{L}(?:[^\s;|:=]| (?! ))*)$/u, sign: 'spaces', isStrict: true },
 ] as const;
-
-/** Two lines are enough if each has several values and as many names. */
-const [MIN_LINES, MIN_LEGENDS] = [3, 2];
 
 interface Commented {
   readonly number: number;
@@ -80,23 +82,26 @@ interface Commented {
   readonly name: string;
 }
 
-function findValuesFirst(texts: readonly string[]): Found[] {
+function findValuesFirst(texts: readonly string[], start: string): Found[] {
   // Most signs are in no line.
   const whole = texts.join('\n');
+  const taken = new Set<number>();
   return SIGNS.flatMap(({ line, sign, isStrict }) => {
     const found: Found[] = [];
     if (!hasSign(whole, sign)) return found;
     let run: Commented[] = [];
     for (const [n, text] of [...texts, OTHER].entries()) {
-      const [, value = '', name = ''] = (hasSign(text, sign) ? line.exec(text) : undefined) ?? [];
+      const isFree = !taken.has(n + 1) && hasSign(text, sign);
+      const [, value = '', name = ''] = (isFree ? line.exec(text) : undefined) ?? [];
       if (name !== '') {
         run.push({ number: n + 1, text, value, name });
         continue;
       }
       if (run.length >= MIN_LEGENDS && !(isStrict && isHeader(texts[n - run.length - 1] ?? '', sign)))
-        found.push(...describeRun(run, sign, isStrict));
+        found.push(...describeRun(run, sign, isStrict, start));
       run = [];
     }
+    for (const number of found.flatMap(({ numbers }) => numbers)) taken.add(number);
     return found;
   });
 }
@@ -122,7 +127,7 @@ function hasUnit(text: string): boolean {
   return unit !== undefined && isUnit(bareUnit(unit) ?? '');
 }
 
-function describeRun(run: readonly Commented[], sign: string, isStrict: boolean): Found[] {
+function describeRun(run: readonly Commented[], sign: string, isStrict: boolean, start: string): Found[] {
   const lists = run.map((line) => namesOfValues(line));
   const single = run.filter((_, n) => lists[n] === 'one');
   const legends = run.flatMap((line, n) => {
@@ -131,12 +136,14 @@ function describeRun(run: readonly Commented[], sign: string, isStrict: boolean)
   });
   if (run.length < MIN_LINES && legends.length < run.length) return [];
   const names = [...single.map(({ name }) => name), ...legends.flatMap((legend) => legend.names)];
-  const areNames = new Set(names).size === names.length && single.every(({ name }) => isName(name));
+  // `S/N` and `pH` among words.
+  const areWords = single.filter(({ name }) => isName(name)).length * 5 >= single.length * 4;
+  const areNames = new Set(names).size === names.length && areWords;
   const measured = single.filter(isSure).length + legends.length;
   if (!areNames || measured * 2 < run.length || (single.length + legends.length) * 5 < run.length * 3) return [];
   if (isStrict && !areSettings(single, run.length)) return [];
-  const separator = sign.startsWith('/') ? `/\\s+${escapeRegex(sign)}\\s*/` : sign;
-  const every = EVERY[sign] ?? `/^\\s*[^\\s${sign}][^${sign}]*${sign}\\s*${LETTER}/`;
+  const separator = /^[ /]/.test(sign) ? `/\\s+${escapeRegex(sign.trim())}\\s*/` : sign;
+  const every = EVERY[sign] ?? `/^\\s*${start}[^\\s${sign}][^${sign}]*${sign}\\s*${LETTER}/`;
   return [
     {
       finders: [
@@ -152,6 +159,7 @@ function describeRun(run: readonly Commented[], sign: string, isStrict: boolean)
 const EVERY: Readonly<Record<string, string>> = {
   '//': `/\\S\\s+\\/\\/\\s*${LETTER}/`,
   '/': `/\\S\\s+\\/ +${LETTER}/`,
+  ' ; ': `/\\S\\s+; +${LETTER}/`,
   tab: `/^\\s*[-+.\\d][^\\t]*\\t\\s*${LETTER}[^\\t]*$/`,
   spaces: `/^\\s*[-+.\\d][^\\t;|]* {2,}${LETTER}[^\\t;|]*$/`,
   ';': `/^\\s*[-+.\\d][^;]*;\\s*${LETTER}/`,
@@ -348,117 +356,5 @@ function orderOf(second: readonly string[], third: readonly string[]): { name?: 
 const isLoneValue = (text = ''): boolean =>
   text.trim() !== '' &&
   text !== OTHER &&
-  !/^\s*[#$[<]|\t\S|\p{L} ?[:=]|[,;|]\S+[,;|]|[-\d.]+(?:\s+[-\d.]+){2}/u.test(text) &&
+  !/^\s*[#$[<]|\t\S|\p{L} ?[:=](?![\\/])|[,;|]\S+[,;|]|-?\d[\d.]*(?:\s+-?\d[\d.]*){2}/u.test(text) &&
   !/ {2,}\S/.test(text.trim());
-
-/** Splits for a row of names and the row of their values. */
-const ROW_SPLITS = ['tab', ';', ',', 'spaces', 'whitespace'] as const;
-
-/** A row of names above a single row of values, several times, or one that says who measured and how. */
-function findRowsOfNames(texts: readonly string[], all: number): Found[] {
-  const pairs: RowPair[] = [];
-  for (let at = 0; at + 1 < texts.length; at++) {
-    const pair = rowsAt(texts, at);
-    if (!pair) continue;
-    // Words below words directly above: only the rows below show that they are values.
-    const above = pairs.length === 0 ? rowsOfWords(texts, at - (texts[at - 1] === '' ? 3 : 2), pair.split) : undefined;
-    // A column that says which row it is makes a table of one row, unless the rows of names follow each other.
-    const isNext = (above ?? pairs.at(-1))?.at === at - 2;
-    const isWho = pair.isAbove && pair.names.some((name) => WHO.test(name));
-    if (isSubject(pair.names[0] ?? '') && !COMMENT.test(pair.split) && !isNext && !isWho) continue;
-    pairs.push(...(above ? [above] : []), { at, ...pair });
-    at++;
-  }
-  const names = pairs.flatMap((pair) => pair.names);
-  const last = pairs.at(-1);
-  if (!last || new Set(names).size < names.length) return [];
-  const isFollowed = all > last.at + 2 + MIN_BELOW;
-  const isSaid = names.length > 2 && names.some((name) => OF_RUN.test(name));
-  const isRun = pairs.length > 1 || (isSaid && isFollowed);
-  const hasMarks = pairs.every(({ split }) => COMMENT.test(split));
-  if (!isRun || (!isFollowed && !hasMarks && pairs.length < MIN_LINES)) return [];
-  return pairs.map(({ at, split, names: own }) => ({
-    finders: own.length === 0 ? [] : [describeRows(texts[at] ?? '', own, split)],
-    numbers: [at + 1, at + 2],
-  }));
-}
-
-interface RowPair {
-  readonly at: number;
-  readonly split: string;
-  /** None if names and values can also be in every other cell. */
-  readonly names: readonly string[];
-}
-
-function rowsOfWords(texts: readonly string[], at: number, split: string): RowPair | undefined {
-  if (at < 0 || COMMENT.test(split)) return undefined;
-  const [names = [], values = []] = [texts[at], texts[at + 1]].map((text) =>
-    compileSplit(split).all(text?.trim() ?? ''),
-  );
-  if (names.length < 3 || names.length !== values.length || !areRowNames(names)) return undefined;
-  return { at, split, names: names.length % 2 === 0 ? [] : names };
-}
-
-const COMMENT = /^[#!%/]+/;
-/** Rows of a table below the facts. */
-const MIN_BELOW = 3;
-/** What is said once for a run, not for each row. */
-const OF_RUN =
-  /^(?:operator|user|analyst|method|instrument|serial|model|software|version|firmware|project|detector|bediener|benutzer|methode|ger[äa]t|op[ée]rateur|instrumento|operador)\b/i;
-
-/** People measure several rows, so this is no column of a table of one row. */
-const WHO = /^(?:operator|user|analyst|bediener|benutzer|op[ée]rateur|operador)\b/i;
-
-/** `isAbove`: directly above other names. */
-function rowsAt(
-  texts: readonly string[],
-  at: number,
-): { split: string; names: readonly string[]; isAbove: boolean } | undefined {
-  const [written = '', values = ''] = [texts[at], texts[at + 1]];
-  // First, because most lines are rows.
-  if (values === '' || !STARTS_WITH_NAME.test(written) || MARK.test(values)) return undefined;
-  const [mark = ''] = MARK.exec(written) ?? [];
-  if (mark === '' && (NUMBER_CELL.test(written) || NUMBER_CELL.test(texts[at + 2] ?? ''))) return undefined;
-  const text = written.slice(mark.length).trim();
-  for (const split of ROW_SPLITS) {
-    const names = mark !== '' && split === 'whitespace' ? text.split(/[\s,]+/) : compileSplit(split).all(text);
-    const cells = compileSplit(split).all(values.trim());
-    // Two cells are a name and its value. Words with single blanks between them are a sentence.
-    const isClear = mark !== '' || (names.length > 2 && split !== 'whitespace');
-    if (names.length < 2 || !isClear || names.length !== cells.length || !areRowNames(names)) continue;
-    const kinds = cells.map(kindOf);
-    if (!kinds.some((kind) => kind === 'number' || kind === 'date') || cells.some((cell) => /\p{L} ?[:=]$/u.test(cell)))
-      return undefined;
-    // `Batch  B-12  Operator  Ada`: every other cell is a name.
-    const isEven = mark === '' && cells.length % 2 === 0 && !names.some((name, n) => n % 2 === 1 && isQuantity(name));
-    if (isEven && cells.every((cell, n) => n % 2 === 1 || isWord(cell))) return undefined;
-    // More rows make a table.
-    const next = texts[at + 2] ?? '';
-    const isEnd = next === '' || (mark !== '' && next.trimStart().startsWith(mark.trim()));
-    const isNext = areRowNames(compileSplit(split).all(next)) && compileSplit(split).all(next).length > 1;
-    if (!isEnd && !isNext) return undefined;
-    return { split: mark === '' ? split : `${mark.trim()}${split}`, names, isAbove: isNext };
-  }
-  return undefined;
-}
-
-/** A line with such a cell is a row. */
-const NUMBER_CELL = /(?:^|[\t;,]|\s\s)\s*[-+]?\.?\d[\d.]*\s*(?:$|[\t;,]|\s\s)/;
-
-const MARK = /^\s*[#!%/]+/;
-const STARTS_WITH_NAME = /^\s*[#!%/]*\s*\p{L}/u;
-
-const areRowNames = (names: readonly string[]): boolean =>
-  new Set(names).size === names.length &&
-  names.every((name) => /\p{L}/u.test(name) && isWord(name) && !NO_ROW_NAME.test(name) && !isUnit(name));
-
-/** Names with their values: `Weight: 3`, `mount GA6432`. */
-const NO_ROW_NAME = /[:=]|^[A-Z]\d+$|\s\S*\d{3}/;
-
-/** Names behind a comment mark are not in a row of the file's own cells, so they are given by position. */
-function describeRows(text: string, names: readonly string[], split: string): FinderMapping {
-  const [mark = ''] = COMMENT.exec(split) ?? [];
-  const delimiter = split.slice(mark.length);
-  if (mark === '') return { line: text.trim(), separator: 'nextRow', delimiter };
-  return { after: text.trim(), delimiter, cells: Object.fromEntries(names.map((name, n) => [name, n + 1])) };
-}

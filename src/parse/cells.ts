@@ -432,11 +432,14 @@ export function plainText(line: Line, { split, quote }: LineFormat): string {
   }
 }
 
-/** Quotes within a cell are part of it: `DATE "Jun 23, 2022"`. */
+/** Quotes within a cell are part of it: `DATE "Jun 23, 2022"`, `"A":"B"`. */
 function hasQuotedCell(text: string, delimiter: string, quote: string): boolean {
   for (let at = text.indexOf(quote); at >= 0; at = text.indexOf(quote, at + 1)) {
     const before = text.slice(0, at).trimEnd();
-    if (before === '' || before.endsWith(delimiter)) return true;
+    const close = text.indexOf(quote, at + 1);
+    const after = close < 0 ? '' : text.slice(close + 1).replace(/^ +/, '');
+    const isClosed = after.trim() === '' || after.startsWith(delimiter) || text.startsWith(quote, close + 1);
+    if (isClosed && (before === '' || before.endsWith(delimiter))) return true;
   }
   return false;
 }

@@ -86,8 +86,8 @@ const ODD: readonly RegExp[] = [
   /(?<!\p{L})(?=\p{L}*[êñœæ])\p{L}*(?:sz|cz|rz)/iu,
   /(?:^|[\s,;\t])[²³¹„”’‡†‚…™](?=\p{L})/u,
   /\p{L}[„‚‡†ˆ¤¿¡](?!\p{L})/u,
-  // A capital after a small letter: `MŸller`.
-  /\p{Ll}(?![\p{ASCII}ΩΔ])\p{Lu}/u,
+  // A capital after a small letter, `MŸller`, or a small letter among capitals, `MêTODO`.
+  /\p{Ll}(?![\p{ASCII}ΩΔ])\p{Lu}|\p{Lu}(?![\p{ASCII}µμ])\p{Ll}\p{Lu}/u,
   // More than two such characters in a row are the bytes of another script; a letter before a number is a sign.
   // Not with the flag `i`, with which `k` and `s` count as other characters: they have relatives outside ASCII.
   /(?![äöüßÄÖÜ]{3})\P{ASCII}{3}/u,
@@ -96,7 +96,7 @@ const ODD: readonly RegExp[] = [
   /\p{Ll}–\p{Ll}{1,2}(?!\p{L})/u,
   /[\u2500-\u259f]\p{L}|\p{L}[\u2500-\u259f]/u,
   // A bracket or a number with a strange sign behind it: `[¡C]`.
-  /(?:^|[\d([\s;,])[¡¿¤§¶][A-Z](?![a-z])/u,
+  /(?:^|[\d([\s;,])[¡¿¤§¶¯][A-Z](?![a-z])/u,
 ];
 
 /** Words of one script, with capitals only at the beginning or throughout. */
@@ -111,7 +111,7 @@ const ODD_FOREIGN: readonly RegExp[] = [
 /** `20 øC`, `5 æm`, `cmý`: a unit in which another encoding has °, µ or ². */
 function hasStrangeUnit(text: string): boolean {
   for (const [, word = ''] of text.matchAll(
-    /(?:^|[\s\d([/,;])([A-Za-z]{0,2}[^\P{L}\p{ASCII}µ°][A-Za-z]{0,3})(?=$|[\s)\]/,;.])/gu,
+    /(?:^|[\s\d([/,;"=:])([A-Za-z]{0,2}[^\P{L}\p{ASCII}µ°][A-Za-z]{0,3})(?=$|[\s)\]/,;."|])/gu,
   )) {
     const repaired = ['°', 'µ', '²', '³', 'Ω'].map((sign) => word.replace(/\P{ASCII}/u, sign));
     if (/[A-Za-z]/.test(word) && !isUnit(word) && repaired.some(isUnit)) return true;
@@ -163,10 +163,10 @@ function isEastAsian(text: string, encoding: string): boolean {
 
 /** Words that hardly any wrong encoding yields. */
 const JAPANESE =
-  /温度|測定|試料|時間|日時|日付|結果|濃度|波長|番号|装置|条件|吸光|名称|開始|終了|分析|データ|サンプル|ファイル/;
+  /温度|測定|試料|時間|日時|日付|結果|濃度|波長|番号|装置|条件|吸光|名称|開始|終了|分析|データ|サンプル|ファイル|メソッド|測定者/;
 const WORDS: Readonly<Record<string, RegExp>> = {
   ...{ shift_jis: JAPANESE, 'euc-jp': JAPANESE },
-  gb18030: /温度|测量|测定|测试|样品|时间|日期|结果|浓度|波长|编号|仪器|名称|操作|开始|数据|压力|分析|单位/,
+  gb18030: /温度|测量|测定|测试|样品|时间|日期|结果|浓度|波长|编号|仪器|名称|操作|开始|数据|压力|分析|单位|方法|校正/,
   big5: /溫度|測量|樣品|時間|日期|結果|濃度|波長|編號|儀器|名稱|開始|資料|壓力|單位/,
   'euc-kr': /온도|시료|시간|날짜|결과|농도|파장|번호|측정|샘플|이름|시작|장비|압력/,
 };

@@ -12,7 +12,7 @@ describe('a list of facts', () => {
     ['in brackets', '[Sample] S 17\n[Operator] Ada\n', { Sample: 'S 17', Operator: 'Ada' }],
     ['with quoted values', 'SAMPLE "S 17"\nOPERATOR "Ada"\n', { SAMPLE: 'S 17', OPERATOR: 'Ada' }],
     ['in single quotes', "_SAMPLE='S 17'\n_OPERATOR='Ada'\n", { _SAMPLE: 'S 17', _OPERATOR: 'Ada' }],
-    ['with $', '$SAMPLE=S 17\n$OPERATOR=Ada\n', { $SAMPLE: 'S 17', $OPERATOR: 'Ada' }],
+    ['with $', '$SAMPLE=S 17\n$OPERATOR=Ada\n', { SAMPLE: 'S 17', OPERATOR: 'Ada' }],
     [
       'with $ and a blank',
       '$CM_SIZE 12 10\n$CM_MAG 5000\n$$SM_WD 8.1 mm\n',

@@ -31,6 +31,8 @@ export interface Generated {
   readonly tables: readonly (readonly TrueColumn[])[];
   /** The day of the run; undefined if the file does not say it. */
   readonly date: string | undefined;
+  /** Of the file, without its extension; `run` by default. */
+  readonly name?: string | undefined;
 }
 
 interface Style {

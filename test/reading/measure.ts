@@ -1,5 +1,6 @@
 import { generate } from './generate.js';
 import { GRAMMARS, generateIn } from './grammars.js';
+import { generateHead } from './heads.js';
 import { scoreAll } from './score.js';
 import { generateRecords, RECORD_SHAPES } from './sheets-and-records.js';
 import { generateTree, TREE_SHAPES } from './trees.js';
@@ -22,6 +23,7 @@ async function measure(name: string, count: number, make: Parameters<typeof scor
 }
 
 await measure('any layout', files, generate);
+await measure('facts', files, generateHead);
 for (const grammar of GRAMMARS) await measure(grammar, Math.ceil(files / 5), (seed) => generateIn(grammar, seed));
 for (const shape of TREE_SHAPES) await measure(shape, Math.ceil(files / 5), (seed) => generateTree(shape, seed));
 for (const shape of RECORD_SHAPES) await measure(shape, Math.ceil(files / 5), (seed) => generateRecords(shape, seed));

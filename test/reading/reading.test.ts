@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { generate } from './generate.js';
 import { GRAMMARS, generateIn } from './grammars.js';
+import { generateHead } from './heads.js';
 import { score, scoreAll } from './score.js';
 import { generateRecords, RECORD_SHAPES } from './sheets-and-records.js';
 import { generateTree, TREE_SHAPES } from './trees.js';
@@ -30,6 +31,14 @@ test('generated files are read without a wrong value or date, and mostly in full
   expect(share(readings)).toBeGreaterThan(0.7);
   expect(share(units)).toBeGreaterThan(0.75);
   expect(share(dates)).toBeGreaterThan(0.75);
+});
+
+test('facts in many forms are read without a wrong value or date, and mostly in full', async () => {
+  const seeds = Array.from({ length: 80 }, (_, n) => n + 1);
+  const { mistakes, files, refused, facts, readings, units, dates } = await scoreAll(seeds, generateHead);
+  expect(mistakes).toEqual([]);
+  expect(refused / files).toBeLessThan(0.05);
+  for (const { right, all } of [facts, readings, units, dates]) expect(right / all).toBeGreaterThan(0.9);
 });
 
 test.each(GRAMMARS)('files with %s are read without a wrong value or date, and mostly in full', async (grammar) => {

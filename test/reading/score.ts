@@ -27,9 +27,9 @@ const mapping = createMapping(toInstrument('instrument', { watch: '/data' }));
 /** After all dates in the files. */
 const NOW = Date.UTC(2026, 0, 2);
 
-async function readBytes(bytes: Buffer, extension: string) {
+async function readBytes({ bytes, extension, name = 'run' }: Generated) {
   const sha256 = createHash('sha256').update(bytes).digest('hex');
-  const path = `/data/run.${extension}`;
+  const path = `/data/${name}.${extension}`;
   const file: IdentifiedFile = {
     ...{ path, location: path, size: bytes.length, mtimeNs: BigInt(NOW) * 1_000_000n, inode: 0n },
     ...{ sha256, content: bytes },
@@ -44,7 +44,7 @@ export async function score(file: Generated): Promise<Score> {
     ...{ facts: tally(), readings: tally(), units: tally(), dates: tally() },
     ...{ refused: undefined as string | undefined, mistakes: [] as string[] },
   };
-  const read = await readBytes(file.bytes, file.extension).catch((error: unknown) => {
+  const read = await readBytes(file).catch((error: unknown) => {
     if (!(error instanceof FileError)) throw error;
     result.refused = error.message;
     return undefined;

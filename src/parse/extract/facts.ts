@@ -1,14 +1,25 @@
-import { regexSource, type Where } from '../../config/grammar.js';
+import type { Where } from '../../config/grammar.js';
 import type { Finder } from '../../config/vocabulary.js';
 import type { Value } from '../../model.js';
 import { nearest } from '../../text.js';
-import { compileSplit, type LineFormat, plainText, type Split, withoutTrailingEmpty } from '../cells.js';
+import { withoutTrailingEmpty } from '../cells.js';
 import { isBlank, joinTexts, type Line, lineKey, quoted, suggestName } from '../lines.js';
 import { parseZone } from '../values/date-candidates.js';
-import { bareUnit, gluedUnit, isUnit, unitInName } from '../values/unit.js';
+import { bareUnit, gluedUnit, unitInName } from '../values/unit.js';
 import { isUnreadable, startsWithLetter } from '../values/value.js';
 import { cleanName, createUniqueNames } from './columns.js';
-import { type Context, compileLinePattern, createRegion, lineNotFound, namedGroups, stripComment } from './context.js';
+import { type Context, compileLinePattern, createRegion, lineNotFound, stripComment } from './context.js';
+import {
+  createPairReader,
+  factName,
+  isNumeric,
+  isOfTwoLines,
+  MOMENT,
+  OPEN_QUOTE,
+  PAIR,
+  type Pair,
+  unquote,
+} from './pairs.js';
 import type { Found, Tree } from './tree.js';
 import { isPlainNumber } from './unread.js';
 
@@ -54,12 +65,15 @@ export function readFacts(named: readonly NamedFact[], context: Context, tree: T
 /** A number whose unit only the name makes certain, or with a remark: `140000 (USB2E7196)`. `40.05 N` can be no force. */
 function readFact(name: string, read: Value, { values: { numbers } }: Context): Value {
   if (/^[NSW]$/.test(read.unit ?? '') && /^l(?:at|on)/i.test(name)) return { value: read.text, text: read.text };
+  // Programs write a point or a sign in an exponent: `12E5` is a serial number.
+  if (typeof read.value === 'number' && CODE.test(read.text)) return { value: read.text, text: read.text };
   if (typeof read.value !== 'string' || startsWithLetter(read.text)) return read;
   const glued = gluedUnit(name, read.text);
   const value = numbers.read(glued?.digits ?? WITH_REMARK.exec(read.text)?.[1] ?? '');
   return value === undefined ? read : { value, text: read.text, ...(glued && { unit: glued.unit }) };
 }
 
+const CODE = /^\d{2,}[eE]\d+$/;
 const WITH_REMARK = /^([-+−]?\d\S*) \([^()]*\p{L}[^()]*\)$/u;
 
 function selectFact(name: string, spec: Where, facts: Facts): Value {
@@ -131,13 +145,6 @@ export function requireZone(facts: Facts, name: string): string {
   });
 }
 
-interface Pair {
-  readonly name: string;
-  readonly text: string;
-  readonly unit?: string | undefined;
-  readonly line: Line;
-}
-
 /** More facts than this are the rows of a table that the mapping does not have. */
 const MAX_PAIRS = 100_000;
 
@@ -207,8 +214,6 @@ export function offerLine(finder: FactFinder, original: Line, isClaimed: boolean
     .flatMap(({ name, text, unit = '' }) => (isPlainNumber(text) ? [name, text, unit] : [name, text]));
 }
 
-const isOfTwoLines = ({ separator }: Finder): boolean => separator === 'nextLine' || separator === 'nextRow';
-
 /** Names in one line, values in the next. */
 function offerOfTwo(finder: FactFinder, line: Line, isVoid: boolean): readonly string[] {
   const { options, pairs, names, context, region } = finder;
@@ -235,10 +240,8 @@ function offerOfTwo(finder: FactFinder, line: Line, isVoid: boolean): readonly s
   return [line.text];
 }
 
-const PAIR = /^\s*\p{L}[^:=]*[:=]\s+\S/u;
-/** Names can be marked: `$LIVE_TIME:`, `&SITE:`, `[Operator]`, `<Operator>`. */
 const pairInLines = (names: Line, line: Line): Pair => ({
-  name: cleanName(names.cells.join(' ')).replace(/^(?:[$#@&]+(?=\p{L})|\[(.*)\]$|<(.*)>$)/u, '$1$2'),
+  name: names.cells.join(' ').replace(/^\s*#(?=\p{L})/u, ''),
   text: line.cells.filter((cell) => cell !== '').length > 1 ? line.text.trim() : line.cells.join(' ').trim(),
   line,
 });
@@ -265,9 +268,11 @@ function readPairs(finder: FactFinder, line: Line): void {
 function addPairs(finder: FactFinder, found: readonly Pair[]): void {
   const { pairs, context } = finder;
   for (const pair of found) {
-    const name = cleanName(pair.name).replace(/^\[(?=[^\]]*$)/, '');
+    const name = factName(pair.name);
     // After it, names and values are no longer where they are expected.
     if (MOMENT.test(name) || (finder.options.separator === 'cell' && isNumeric(name))) break;
+    // An open quote shows that the line was split within a cell.
+    if (OPEN_QUOTE.test(name) || OPEN_QUOTE.test(pair.text)) continue;
     if (name !== '' && !finder.except.has(name)) pairs.push({ ...pair, name, text: unquote(pair.text) });
   }
   if (pairs.length <= MAX_PAIRS) return;
@@ -276,14 +281,6 @@ function addPairs(finder: FactFinder, found: readonly Pair[]): void {
     hint: 'describe the table: `table: { after: "…" }`',
   });
 }
-
-/** A time or a date is a value, never the name of one. */
-const MOMENT =
-  /^(?:\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?(?: ?[AP]M)?|(?:\d{4}([-/.])\d{1,2}\1\d{1,2}|\d{1,2}([-/.])\d{1,2}\2(?:\d{4}|\d\d))(?:[ T]\d.*)?)$/i;
-
-/** A value in quotes: `OPERATOR "Ada"`. With `=` before it, spreadsheets show it as text. `Amount:  : 100` has two colons. */
-const unquote = (text: string): string =>
-  /^=?(["'])[^"']*\1$/.test(text) ? text.slice(text.startsWith('=') ? 2 : 1, -1).trim() : text.replace(/^[:=]\s+/, '');
 
 /**
  * All facts that were found. Refuses the file if a line or pattern was not found.
@@ -320,181 +317,4 @@ function requireMatches({ options, context, state, isLineFound, isMatched }: Fac
       isMismatch: true,
     },
   );
-}
-
-/** Reads names and values from a line; undefined if the line does not match. */
-type PairReader = (line: Line) => Pair[] | undefined;
-export function createPairReader(finder: Finder, format: LineFormat): PairReader {
-  const { separator, cells, match } = finder;
-  if (match !== undefined) return createMatchReader(match);
-  if (cells !== undefined) return createCellReader(cells);
-  if (separator === 'cell') return alternatingCells;
-  if (separator === undefined || isOfTwoLines(finder)) return () => [];
-  const split = compileSplit(separator);
-  return (line) => separatedPairs(line, split, finder, format);
-}
-
-function createMatchReader(match: string): PairReader {
-  const regex = new RegExp(regexSource(match) ?? match);
-  return (line) => {
-    const found = regex.exec(line.text);
-    return found ? [...namedGroups(found)].map(([name, text]) => ({ name, text: text.trim(), line })) : undefined;
-  };
-}
-
-/** Cells by their position in the line. */
-function createCellReader(cells: NonNullable<Finder['cells']>): PairReader {
-  const positions = Array.isArray(cells)
-    ? cells.map((name, n) => [name, n + 1] as const).filter(([name]) => name !== '_')
-    : Object.entries(cells);
-  return (line) => positions.map(([name, position]) => ({ name, text: line.cells[position - 1] ?? '', line }));
-}
-
-/**
- * Name, value, name, value. Empty cells and cells with only `:` or `=` are skipped.
- * A cell such as `Weight: 12 mg` in the place of a name is a name and its value.
- */
-function alternatingCells(line: Line): Pair[] {
-  const pairs: Pair[] = [];
-  let open: string | undefined;
-  const end = line.cells.findLastIndex((cell) => cell !== '');
-  for (const [n, cell] of line.cells.entries()) {
-    if (cell === '' || cell === ':' || cell === '=' || cell === '|') continue;
-    // A name and its value directly after a name, or after a title: the first has no value.
-    const both = open === undefined || n === 1 || /[:=]$/.test(open) ? nameAndValue(cell) : undefined;
-    if (both) {
-      if (open !== undefined && /[:=]$/.test(open)) pairs.push({ name: open, text: '', line });
-      pairs.push({ ...both, line });
-      open = undefined;
-      continue;
-    }
-    const last = pairs.at(-1);
-    const unit = open === undefined && n === end && isNumeric(last?.text) ? bareUnit(cell) : undefined;
-    if (last && unit !== undefined && isUnit(unit)) pairs[pairs.length - 1] = { ...last, unit };
-    else if (open === undefined) open = cell;
-    else {
-      const isName = /[:=]$/.test(cell) && /[:=]$/.test(open);
-      pairs.push({ name: open, text: isName ? '' : cell, line });
-      open = isName ? cell : undefined;
-    }
-  }
-  const [only, other] = pairs;
-  // `Result  Total acidity  4.66 g/l`: a number is no name.
-  const isCut = only && !other && /^[-+]?\d/.test(open ?? '') && !/\d/.test(only.text) && !/[:=]$/.test(only.name);
-  return isCut ? [{ name: `${only.name} ${only.text}`, text: open ?? '', line }] : pairs;
-}
-
-/** A colon counts only between a word and a blank: `10:15` is a value. So does ` = `. */
-function nameAndValue(cell: string): { name: string; text: string } | undefined {
-  const [colon, equals] = [cell.indexOf(':'), cell.indexOf(' = ')];
-  const at = colon < 0 && equals > 0 ? equals + 1 : colon;
-  if (at < 0 || !/^\s+\S/.test(cell.slice(at + 1))) return undefined;
-  const name = cell.slice(0, at);
-  return /\p{L}/u.test(name) ? { name, text: cell.slice(at + 1).trim() } : undefined;
-}
-
-/** Splits a line, or each of its cells, at the first separator. */
-function separatedPairs(line: Line, split: Split, finder: Finder, format: LineFormat): Pair[] {
-  if (finder.in === 'cells') {
-    // If a name has no value here, it is in the next cell, for another finder.
-    return line.cells.flatMap((cell) => splitPair(cell, split, finder, line)).filter(({ text }) => text !== '');
-  }
-  if (split.text === undefined || split.text !== format.split.text) {
-    return splitPair(plainText(line, format), split, finder, line).map((pair) => withoutBeside(pair, line, format));
-  }
-  if (finder.name !== undefined) return pairOfPieces(withoutTrailingEmpty(line.cells), finder, line);
-  // The separator is the delimiter, so the line is already split, respecting quotes.
-  if (line.cells.length < 2) return [];
-  const cells = withoutTrailingEmpty(line.cells);
-  const [name = '', ...rest] = cells;
-  // Values are often indented by a cell or two to align them.
-  const start = rest.findIndex((cell) => cell !== '');
-  if (finder.value === 'each') return eachValue(name, rest, line);
-  return [createPair(name, rest.slice(Math.max(0, start)).join(split.text), cells, finder, line)];
-}
-
-/** `Application: X,,,,V2.3`: what follows empty cells is not the value. It may be another pair, or a unit. */
-function withoutBeside(pair: Pair, { cells }: Line, { split: { text: sign } }: LineFormat): Pair {
-  if (sign === undefined || !pair.text.includes(sign)) return pair;
-  const gap = `${sign}${sign}`;
-  const at = cells.some((cell) => cell.includes(gap)) ? -1 : pair.text.indexOf(gap);
-  const isOther = at > 0 && !isNumeric(pair.text.slice(0, at)) && !PAIR.test(pair.text.slice(at).replaceAll(sign, ''));
-  return isOther ? { ...pair, text: pair.text.slice(0, at).trim() } : pair;
-}
-
-/**
- * Every cell that is not empty is a value. A unit belongs to the number before it, a lone sign to the one after it. From
- * a word after a number on, or a number after a word, the cells are not values of the same name. `Delay :` is another name.
- */
-function eachValue(name: string, cells: readonly string[], line: Line): Pair[] {
-  const starts = cells.flatMap((cell, n) => (LABEL.test(cell) ? [n] : []));
-  return [-1, ...starts].flatMap((at, n) =>
-    valuesOf(at < 0 ? name : (cells[at] ?? ''), cells.slice(at + 1, starts[n]), line),
-  );
-}
-
-function valuesOf(name: string, cells: readonly string[], line: Line): Pair[] {
-  const pairs: Pair[] = [];
-  for (const [n, cell] of cells.entries()) {
-    const sign = n > 0 && SIGN.test(cells[n - 1] ?? '') ? cells[n - 1] : '';
-    const text = /^\d/.test(cell) ? `${sign}${cell}` : cell;
-    if (SIGN.test(cell) && /^\d/.test(cells[n + 1] ?? '')) continue;
-    const last = pairs.at(-1);
-    // Limits stand between a value and its unit: `3.4`, `2.5-4.4`, `g/dL`.
-    const count = LIMITS.test(last?.text ?? '') ? 2 : 1;
-    const unit = last?.unit === undefined && (count > 1 || isNumeric(last?.text)) ? bareUnit(text) : undefined;
-    if (unit !== undefined && isUnit(unit)) pairs.push(...pairs.splice(-count).map((pair) => ({ ...pair, unit })));
-    else if (text !== '') {
-      if (last && AS_NUMBER.test(last.text) !== AS_NUMBER.test(text)) break;
-      pairs.push({ name, text, line });
-    }
-  }
-  return pairs.length > 0 ? pairs : [{ name, text: '', line }];
-}
-
-const SIGN = /^[-+]$/;
-const LABEL = /^\p{L}[^:=]*[:=]$/u;
-/** Also dates and times, and values with a mark: `142 *`, `7.1 H`. */
-const AS_NUMBER = /^[-+<>]?\s*[.,]?\d[\d\s.,:/-]*(?:e[-+]?\d+|%|[ap]m|\*|[hl]{1,2})?$/i;
-const LIMITS = /^\d[\d.,]* ?[-–] ?\d[\d.,]*$/;
-const isNumeric = (text: string | undefined): boolean => /^[-+]?\d[\d.,' ]*(?:[eE][-+]?\d+)?$/.test(text ?? '');
-
-function splitPair(text: string, split: Split, finder: Finder, line: Line): Pair[] {
-  const parts = split.once(text);
-  if (!parts) return [];
-  const { name, value, unit } = finder;
-  if (name !== undefined) return pairOfPieces(value || unit || name > 2 ? split.all(text) : parts, finder, line);
-  // Several values in one quoted cell: `"Gain=620<tab>570"`.
-  if (line.cells.length === 1 && line.text.startsWith('"') && parts[1].includes('\t'))
-    return eachValue(parts[0], parts[1].split('\t'), line);
-  if (finder.value === 'each') return eachValue(parts[0], split.all(text).slice(1), line);
-  return [createPair(parts[0], parts[1], finder.value || finder.unit ? split.all(text) : [], finder, line)];
-}
-
-/** The name is the piece that the finder selects; without it, there is no pair. */
-function pairOfPieces(pieces: readonly string[], { name = 1, value, unit }: Finder, line: Line): Pair[] {
-  const text = pieces[(typeof value === 'number' ? value : name === 1 ? 2 : 1) - 1];
-  const own = pieces[name - 1];
-  return own === undefined || text === undefined
-    ? []
-    : [{ name: own, text, unit: unit === undefined ? undefined : pieces[unit - 1], line }];
-}
-
-/** The value is the piece that the finder selects, or the last one if there is no such piece, or everything after the name. */
-function createPair(name: string, rest: string, pieces: readonly string[], finder: Finder, line: Line): Pair {
-  const { value, unit } = finder;
-  const unitPiece = unit === undefined ? undefined : pieces[unit - 1];
-  if (value === undefined || value === 'each')
-    return { name, text: rest, unit: unitPiece, ...unitBeside(rest, line), line };
-  const piece = pieces[value - 1];
-  if (piece === undefined) return { name, text: pieces.length > 1 ? (pieces.at(-1) ?? '') : '', line };
-  return { name, text: piece, unit: unitPiece, line };
-}
-
-/** `37,°C`: the last two cells are a number and its unit, and nothing else is the value. */
-function unitBeside(rest: string, { cells }: Line): { text: string; unit: string } | undefined {
-  const [text = '', last = ''] = withoutTrailingEmpty(cells).slice(-2);
-  const unit = bareUnit(last) ?? '';
-  const isBoth = rest.length === text.length + 1 + last.length && rest.startsWith(text) && rest[text.length] !== ' ';
-  return isBoth && isNumeric(text) && isUnit(unit) ? { text, unit } : undefined;
 }

@@ -309,7 +309,7 @@ function numbered(names: readonly string[]): ReadonlyMap<string, number> {
 const folded = (word: string): string => word.normalize('NFC').toLowerCase().replace(/\.$/, '');
 
 /** From 1. */
-function monthOf(word: string): number | undefined {
+export function monthOf(word: string): number | undefined {
   const month = MONTHS.get(folded(word));
   return month === undefined ? undefined : month + 1;
 }

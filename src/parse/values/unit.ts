@@ -34,7 +34,7 @@ const PREFIXED: Readonly<Record<string, string>> = {
 /** Symbols and words without prefixes, separated by ` | `. */
 const PLAIN = `
   % | ‰ | ppm | ppb | ppt | ppmv | wt% | vol% | mol% | v/v | w/v | w/w
-  vol.% | Vol% | vol-% | Vol-% | vol.-% | Vol.-% | wt-% | wt.% | wt.-% | mol-% | %vol | % vol | ppmV | ppmw | % w/w | % v/v | % w/v | m/z | lux | oC | Deg C | DegC | mm Hg | Pa s | x g | VDC | Vpp | Vrms
+  vol.% | Vol% | vol-% | Vol-% | vol.-% | Vol.-% | wt-% | wt.% | wt.-% | mol-% | %vol | % vol | ppmV | ppmw | % w/w | % v/v | % w/v | m/z | lux | oC | Deg C | DegC | mm Hg | x g | VDC | Vpp | Vrms
   %RH | %rh | %rH | RH% | RH(%) | % RH | % rh | %T | %R | %d.b. | dB | dBm | dBc
   °C | °F | ° | degC | deg C | deg. C | degF | deg F | deg | Deg | degrees | arcmin | arcsec | mrad
   second | usec | min | mins | minute | minutes
@@ -46,7 +46,7 @@ const PLAIN = `
   cells | cell | cp | copies | particles | CFU | cfu | PFU | pfu | FNU | NTU | pH | mEq | meq
   mVolt | Amp | Amps | amp | amps | Pas | mPas | lxh | Lux | PSU | psu | kDa | kb | nt | SCFM | Nl | rev | px | pixel
   °Brix | °Bx | Brix | dpm | DPM | ×g | xg
-  amu | Kcps | Mcps | mdeg | vol % | %w/w | %v/v | %w/v | % sat | %sat | %B | % B | FAU | MicroAmps | pH units | ° C | mPa s | MΩ cm
+  amu | Kcps | Mcps | mdeg | vol % | %w/w | %v/v | %w/v | % sat | %sat | %B | % B | FAU | MicroAmps | pH units | ° C | MΩ cm
   mln | mLn | smL | sml | SmL | NmL | Nml | sL | Nm3 | Sm3
   d.nm | d.µm | d.um | db | dbar | emu | mg KOH/g | SCCM | SLM | CPM | CPS | mR | uR | Vs | V-s | Am2 | sq | div
   Ohm-cm | ohm-cm | Ohm-m | ohm-m | dBV | dBuV | dBi | dBA | dB(A) | mph | km/h | knots | kts | gf | FTU | S.U. | pts | gpm | GPM | gph | cfm | CFM | cfs | lps | Vickers
@@ -117,10 +117,13 @@ export function isUnit(written: string): boolean {
   if (isFactor(unit)) return true;
   // Words are separated by blanks too, so a factor after a blank needs an exponent.
   const [first = '', ...rest] = unit.split(' ');
-  if (rest.length > 0 && rest.length < 4 && isUnit(first)) return rest.every(isPower);
+  if (rest.length > 0 && rest.length < 4 && isUnit(first)) return rest.every(isPower) || PRODUCT.test(unit);
   const factors = unit.split(/[/·⋅*×.]|(?<=\d) /);
   return factors.length > 1 && factors.length < 5 && factors.every((each, n) => isFactor(each) || isCount(each, n));
 }
+
+/** Names of things are single capital letters too, but not these: `mN m`, `kW h`. */
+const PRODUCT = /^[umkM]?(?:N m|[VAWJ] s|[AW] h|Pa s)$/;
 
 /** `1/s`, `#/cm3`, `10^6/mL`, `x10^6 cells/mL`. */
 const isCount = (factor: string, n: number): boolean =>
