@@ -2,7 +2,7 @@ import type { ParseMapping } from '../config/vocabulary.js';
 import { areWells } from '../map/plates.js';
 import { compileLinePattern } from '../parse/extract/context.js';
 import { isBlank, isRule, type Line } from '../parse/lines.js';
-import { bareUnit, isUnit } from '../parse/values/unit.js';
+import { bareUnit, isUnit, unitInName } from '../parse/values/unit.js';
 import { escapeRegex } from '../text.js';
 import {
   type AnchoredFile,
@@ -328,6 +328,7 @@ function unitColumns({ header, body }: FoundRows, lines: readonly Line[]): Table
   // The only unit, before several columns of numbers, can be theirs.
   const isLeft = (n: number) =>
     !RATIO.test(names.cells[n - 1] ?? '') &&
+    unitInName(names.cells[n - 1] ?? '') === undefined &&
     (names.cells.filter(isUnits).length > 1 ||
       body.kinds.slice(n + 1).filter((kind) => kind === 'number').length < 2 ||
       isQuantity(names.cells[n - 1] ?? ''));

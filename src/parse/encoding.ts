@@ -104,6 +104,8 @@ const ODD_FOREIGN: readonly RegExp[] = [
   /[A-Za-z][\p{Script=Cyrillic}\p{Script=Greek}]|[\p{Script=Cyrillic}\p{Script=Greek}][A-Za-z]/u,
   /[\p{Script=Cyrillic}\p{Script=Greek}](?<=\p{Ll})\p{Lu}/u,
   /\p{L}[^\p{ASCII}\p{L}\p{M}]\p{L}|[\u2500-\u259f]/u,
+  // The bytes of `年`, `月` and `日` between digits.
+  /\d(?!\p{ASCII})\p{L}{2}\d/u,
   // Greek has one sigma within words and another one at their end.
   /ς(?=\p{L})|\p{Ll}σ(?!\p{L})/u,
 ];
