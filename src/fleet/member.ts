@@ -49,7 +49,7 @@ const readMembership = (db: Journaled['store']['db']): MembershipRow | undefined
   db.row<MembershipRow>`SELECT instance, fleet, member, followed, importing FROM membership`;
 
 /** A copy of the folder on another machine is another member: otherwise, both would number their operations alike. */
-function machineId(): string {
+export function machineId(): string {
   try {
     return readFileSync('/etc/machine-id', 'utf8').trim();
   } catch {

@@ -23,7 +23,7 @@ import { readContent } from './contents.js';
 import { adviseConnection, Postgres } from './database.js';
 import { type Departed, readDepartures } from './imports.js';
 import { leadForCommand } from './leader.js';
-import { forward, join, type Membership } from './member.js';
+import { forward, join, type Membership, machineId } from './member.js';
 import { prepareSchema } from './upgrade.js';
 import { follow, openWorkingCopy } from './working-copy.js';
 
@@ -152,7 +152,11 @@ async function moveIn(deps: MigrateDeps): Promise<Result> {
 async function moveOut(deps: MigrateDeps): Promise<Result> {
   const { journal, postgres, fleet, path } = deps;
   const { db, commit } = journal.store;
-  if (!movedTo(db)) return { ...NOTHING, text: `the runs of ${path} are not in a fleet: set journal: ${path}` };
+  if (!movedTo(db)) {
+    // Of an attempt that was interrupted at its end. Nobody lists that row any more, so an error does not matter.
+    await forgetLeft(deps).catch(() => undefined);
+    return { ...NOTHING, text: `the runs of ${path} are not in a fleet: set journal: ${path}` };
+  }
   const membership = await introduce(deps, false);
   await handOver(deps, membership);
   await commit(() => putForward(db, { kind: 'leave' }));
@@ -162,6 +166,8 @@ async function moveOut(deps: MigrateDeps): Promise<Result> {
     await follow(copy, postgres);
     const from = copy.db;
     await fetchContents(from, deps, membership);
+    // From now on, no machine lists this one, wherever the command ends. If it is to continue, it joins again first.
+    await postgres.run(`UPDATE labfeed.members SET seen_at = ${LEFT} WHERE id = $1`, [membership.member]);
     let runs = 0;
     await commit(() => {
       runs = takeBack(db, from, membership, fleet.name);
@@ -177,6 +183,16 @@ async function moveOut(deps: MigrateDeps): Promise<Result> {
     if (!movedTo(db)) for (const suffix of ['', '-wal', '-shm']) rmSync(fleetCopyOf(path) + suffix, { force: true });
   }
 }
+
+/** When a machine that leaves was last seen: too long ago to be listed. */
+const LEFT = "'epoch'";
+
+/** The journal has everything that was the fleet's, and no longer knows its number there. */
+const forgetLeft = ({ postgres, fleet }: MigrateDeps): Promise<number> =>
+  postgres.run(`DELETE FROM labfeed.members WHERE name = $1 AND instance LIKE '%@' || $2 AND seen_at = ${LEFT}`, [
+    fleet.name,
+    machineId(),
+  ]);
 
 const NOTHING: Result = { runs: 0, shared: 0, twice: [], failed: 0, text: '' };
 

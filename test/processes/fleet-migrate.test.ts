@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { CLI, startDaemon, weighing } from '../support/daemon-process.js';
 import { expectFiled, growingLogger, makeFleet } from '../support/fleet-site.js';
 import { type Ended, labfeed, runNode } from '../support/labfeed.js';
-import { noPostgres } from '../support/postgres.js';
+import { connectTo, noPostgres } from '../support/postgres.js';
 import { sha256 } from '../support/runs.js';
 import { until } from '../support/until.js';
 
@@ -43,6 +43,17 @@ function readHistory(journal: string) {
       .map((row) => ({ ...row }) as { run: number; sha256: string; event: string; at: number });
   } finally {
     database.close();
+  }
+}
+
+/** The names of the machines that the database knows. */
+async function readMembers(url: string): Promise<string[]> {
+  const postgres = connectTo(url);
+  try {
+    const rows = await postgres.rows<{ name: string }>('SELECT name FROM labfeed.members');
+    return rows.map(({ name }) => name);
+  } finally {
+    await postgres.close();
   }
 }
 
@@ -95,6 +106,8 @@ describe.skipIf(noPostgres)('moving to a fleet and back', () => {
     const back = await killedAndRepeated(out, pc.folder, 'DELETE FROM labfeed.members');
     expect(back).toMatchObject({ status: 0, stdout: expect.stringContaining('are not in a fleet') });
     expect(back.kills).toBeGreaterThan(4);
+    // Also if it was killed before the database could do so.
+    expect(await readMembers(fleet.url)).not.toContain('pc1');
     const history = readHistory(pc.journal);
     expect(history).toEqual(expect.arrayContaining(before));
     expect(new Set(history.map(({ run }) => run)).size).toBe(7);
