@@ -1,7 +1,7 @@
 import type { SplitWord } from '../config/grammar.js';
 import { chooseDelimiter, compileSplit, DECIMAL_COMMAS, lineFormat, splitAll, splitLine } from '../parse/cells.js';
 import { isBlank, isRule, type Line, type TimeSlice } from '../parse/lines.js';
-import { type FixedColumns, findAlignedColumns, findFixedColumns, WHOLE } from './fixed-columns.js';
+import { type FixedColumns, type FixedPart, findAlignedColumns, findFixedColumns, WHOLE } from './fixed-columns.js';
 import { countColumns, type LongRow } from './header.js';
 import { isMeasure, isWord, kindsOf, mergeKinds, nameBefore, type Range } from './kinds.js';
 import { type FoundRows, type FoundTable, findLayout, type Layout, withoutNames } from './layout.js';
@@ -70,10 +70,17 @@ export async function splitText(
   for (const delimiter of [usual, ...others])
     if (delimiter !== best.delimiter) best = await addSections(best, delimiter, slice, facts);
   for (const columns of fixed) best = await addFixedColumns(best, columns, slice);
-  const { tables } = best.layout;
-  const named = tables.filter((table) => hasNames(table) && !(table.kind === 'rows' && hasTooManyNames(table)));
-  for (const columns of findAlignedColumns(texts, (n) => !isOutside(n, named)))
-    best = await addFixedColumns(best, columns, slice);
+  const named = best.layout.tables.filter(
+    (table) => hasNames(table) && !(table.kind === 'rows' && hasTooManyNames(table)),
+  );
+  const isKnown = (n: number) => !isOutside(n, named);
+  const areFree = (from: number, to: number) => {
+    for (let n = from; n < to; n++) if (facts.has(n + 1)) return false;
+    return true;
+  };
+  for (const columns of findAlignedColumns(texts))
+    if (columns.parts.every(({ from, to, firstRow }) => areFree(from, to) && !(columns.isEven && isKnown(firstRow))))
+      best = await addFixedColumns(best, columns, slice);
   return separateByPosition(best, slice);
 }
 
@@ -93,46 +100,65 @@ const isSeveral = (cell: string): boolean => /^[-+]?[\d.,]+(?:\s+[-+]?[\d.,]+)+$
 
 const countPieces = ({ text }: Line): number => text.trim().split(/\s+/).length;
 
-/** The table of these columns, instead of what blanks make of its lines. */
-async function addFixedColumns(split: Split, columns: FixedColumns, slice: TimeSlice): Promise<Split> {
-  const { at, firstRow } = columns;
-  const indexOf = (n: number) => split.lines.findIndex(({ number }) => number === n + 1);
-  const table = { from: indexOf(columns.from), to: indexOf(columns.to - 1) + 1 };
-  const own = splitByPosition(split.lines, table, at);
-  const [found, ...others] = (await findLayout(own, slice)).tables;
-  const isWhole = found?.kind === 'rows' && found.header.rows > 0 && found.body.from === indexOf(firstRow);
-  if (!isWhole || others.length > 0 || found.to !== table.to) return split;
+/** The tables of these columns, instead of what blanks make of their lines. */
+async function addFixedColumns(split: Split, { parts, at }: FixedColumns, slice: TimeSlice): Promise<Split> {
+  const numbers = new Map(split.lines.map(({ number }, n) => [number - 1, n]));
+  const ranges = parts.map(({ from, to }) => ({ from: numbers.get(from) ?? 0, to: (numbers.get(to - 1) ?? 0) + 1 }));
+  const titles = new Set(ranges.map(({ from }) => split.lines.slice(0, from).findLast((line) => !isBlank(line))));
+  const own = splitByPosition(split.lines, ranges, at).map((line, n) => {
+    const written = split.lines[n];
+    return written && titles.has(written) && isOutside(n, ranges) ? written : line;
+  });
+  const found = (await findLayout(own, slice)).tables;
+  const isWhole = ({ firstRow }: FixedPart, n: number) => {
+    const table = found[n];
+    const first = table?.kind === 'rows' && (table.header.rows > 0 || n > 0) ? table.body.from : (table?.from ?? 0) + 1;
+    return table?.to === ranges[n]?.to && first === numbers.get(firstRow);
+  };
+  if (found.length !== parts.length || !parts.every(isWhole)) {
+    let single = split;
+    if (parts.length > 1)
+      for (const part of parts) single = await addFixedColumns(single, { parts: [part], at }, slice);
+    return single;
+  }
   const { layout } = split;
-  const isOver = (line: Line | undefined) => line !== undefined && !isOutside(split.lines.indexOf(line), [table]);
+  const isOver = (line: Line | undefined) => line !== undefined && !isOutside(split.lines.indexOf(line), ranges);
   return {
     delimiter: split.delimiter,
-    lines: split.lines.map((line, n) => (isOutside(n, [table]) ? line : (own[n] ?? line))),
+    lines: split.lines.map((line, n) => (isOutside(n, ranges) ? line : (own[n] ?? line))),
     layout: {
       ...layout,
       headless: isOver(layout.headless) ? undefined : layout.headless,
       long: isOver(layout.long?.line) ? undefined : layout.long,
       nameless: isOver(layout.nameless) ? undefined : layout.nameless,
       tables: [
-        ...layout.tables.filter(({ from, to }) => to <= table.from || from >= table.to),
-        { ...found, delimiter: { at } },
+        ...layout.tables.filter((table) => ranges.every(({ from, to }) => table.to <= from || table.from >= to)),
+        ...found.map((table) => ({ ...table, delimiter: { at } })),
       ].sort((a, b) => a.from - b.from),
     },
   };
 }
 
-/** Whether nearly all lines are another name, the same sign and one value. Values that look alike are no column then. */
+/**
+ * Whether most lines are a name, a sign and one value, and not the same few names again and again. Values that
+ * look alike are no column then.
+ */
 function areFacts(texts: readonly string[]): boolean {
   const filled = texts.filter((text) => text.trim() !== '');
   if (filled.length < MIN_FACTS || filled.length > MAX_FACTS) return false;
-  return [':', '='].some((sign) => {
-    const names = new Set<string>();
-    for (const [n, text] of filled.entries()) {
-      if (names.size + filled.length - n < filled.length * 0.9) return false;
-      const name = text.includes(sign) ? nameBefore(sign, text) : undefined;
-      if (name !== undefined) names.add(name);
-    }
-    return names.size >= filled.length * 0.9;
-  });
+  const names = new Set<string>();
+  let pairs = 0;
+  for (const [n, text] of filled.entries()) {
+    if (pairs + filled.length - n < filled.length * 0.75) return false;
+    const name = nameBefore(':', text) ?? nameBefore('=', text);
+    if (name !== undefined) names.add(name);
+    if (name !== undefined) pairs++;
+  }
+  const isRepeated = names.size > 2 && pairs > names.size && names.size * 4 >= pairs;
+  if (names.size >= filled.length * 0.9) return true;
+  return (
+    isRepeated && pairs >= filled.length * 0.75 && !filled.some((text) => /^\s*[-+]?\d\S*[\s;,|]+[-+]?\d/.test(text))
+  );
 }
 
 /** Fewer lines can be anything; more are data. */
@@ -148,6 +174,8 @@ async function separateByPosition(split: Split, slice: TimeSlice): Promise<Split
   let { long } = layout;
   const tables: FoundTable[] = [];
   for (const table of layout.tables) {
+    // An empty well shifts those to its right.
+    if (isBlanks(table.delimiter ?? delimiter) && table.kind === 'plate' && hasShortRow(table, lines)) continue;
     const named =
       table.kind === 'rows'
         ? (namedBySingleBlanks(table, lines, delimiter) ?? withSingleBlanks(table, lines, delimiter))
@@ -157,21 +185,16 @@ async function separateByPosition(split: Split, slice: TimeSlice): Promise<Split
       lines = lines.map((line, n) => (isOutside(n, [named.table]) ? line : (named.lines[n] ?? line)));
       continue;
     }
-    const isBelowWords = table.kind === 'rows' && isBlanks(table.delimiter ?? delimiter) && hasWordsAbove(table, lines);
-    const stacked = isBelowWords ? stackNames(table, lines) : undefined;
-    // Without positions, two words can also be titles of groups.
-    if (isBelowWords && (stacked || countWords(lines[table.from - 1]) > 2)) {
-      if (stacked) lines = lines.map((line, n) => (isOutside(n, [stacked.table]) ? line : (stacked.lines[n] ?? line)));
+    const isSplit = isBlanks(table.delimiter ?? delimiter);
+    // Without positions, words above names are parts of them, or two are titles of groups.
+    if (isSplit && table.kind === 'rows' && hasWordsAbove(table, lines)) {
       const names = lines.slice(table.from - 1, table.from + 1);
-      tables.push(
-        stacked?.table ?? withoutNames({ ...table, from: table.from - 1, header: { ...table.header, names } }),
-      );
+      tables.push(withoutNames({ ...table, from: table.from - 1, header: { ...table.header, names } }));
       continue;
     }
-    const isSplit = isBlanks(table.delimiter ?? delimiter);
     const shifted = isSplit ? findShifted(table, lines) : undefined;
     const at = shifted || (isSplit && isSplitInTwo(table)) ? positionsOf(table, lines, layout.tables) : undefined;
-    const own = at && splitByPosition(lines, table, at);
+    const own = at && splitByPosition(lines, [table], at);
     const [again] = own ? (await findLayout(own, slice)).tables : [];
     if (again?.to === table.to && own && at && !joinsNumbers(table, own)) {
       tables.push({ ...again, delimiter: { at } });
@@ -182,6 +205,11 @@ async function separateByPosition(split: Split, slice: TimeSlice): Promise<Split
   }
   return { delimiter, lines, layout: { ...layout, tables, long } };
 }
+
+const hasShortRow = ({ from, to }: Range, lines: readonly Line[]): boolean => {
+  const width = lines[from]?.cells.length ?? 0;
+  return lines.slice(from + 1, to).some((line) => !isBlank(line) && !isRule(line) && line.cells.length < width);
+};
 
 /** Whether positions of names that contain blanks put several numbers of a row into one cell. */
 const joinsNumbers = (table: FoundTable, own: readonly Line[]): boolean =>
@@ -225,10 +253,10 @@ function withSingleBlanks(table: FoundRows, lines: readonly Line[], delimiter: s
   return { table: { ...table, delimiter: 'whitespace', body: { ...body, kinds } } satisfies FoundRows, lines: split };
 }
 
-/** The lines of the table; all others become blank. */
-function splitByPosition(lines: readonly Line[], table: Range, at: number[]): Line[] {
+/** The lines of the tables; all others become blank. */
+function splitByPosition(lines: readonly Line[], tables: readonly Range[], at: number[]): Line[] {
   const format = lineFormat({ at }, 'none');
-  return lines.map((line, n) => (isOutside(n, [table]) ? { ...line, cells: [] } : splitLine(line, format)));
+  return lines.map((line, n) => (isOutside(n, tables) ? { ...line, cells: [] } : splitLine(line, format)));
 }
 
 /** Names whose second line was left out, because its words could not be assigned to columns. */
@@ -237,29 +265,8 @@ const isSplitInTwo = (table: FoundTable): boolean =>
 
 /** Parts of names: several words with gaps between them, directly above the names. */
 function hasWordsAbove({ header, from }: FoundRows, lines: readonly Line[]): boolean {
-  const above = lines[from - 1];
-  const words = above?.text.trim().split(/ {2,}/) ?? [];
-  return header.names.length === 1 && words.length > 1 && words.every((word) => isWord(word) && !/[:=]/.test(word));
-}
-
-const countWords = (line: Line | undefined): number => line?.text.trim().split(/ {2,}/).length ?? 0;
-
-/** The table with these parts of names, if they stand above columns. */
-function stackNames(table: FoundRows, lines: readonly Line[]): { table: FoundRows; lines: Line[] } | undefined {
-  const { header } = table;
-  const whole = { ...table, from: table.from - 1 };
-  const at = positionsOf(whole, lines, []);
-  if (!at) return undefined;
-  const format = lineFormat({ at }, 'none');
-  const split = lines.map((line, n) => (isOutside(n, [whole]) ? line : splitLine(line, format)));
-  const names = split.slice(whole.from, whole.from + 2);
-  const joined = names[0]?.cells.map((part, n) => `${part} ${names[1]?.cells[n]}`) ?? [];
-  // Two words above names that repeat are titles of groups.
-  if (countWords(lines[whole.from]) < 3 && new Set(joined).size < joined.length) return undefined;
-  return {
-    table: { ...whole, delimiter: { at }, header: { ...header, from: whole.from, rows: 2, names } },
-    lines: split,
-  };
+  const words = lines[from - 1]?.text.trim().split(/ {2,}/) ?? [];
+  return header.names.length === 1 && words.length > 2 && words.every((word) => isWord(word) && !/[:=]/.test(word));
 }
 
 /** The delimiter, if it is a fixed text. */
@@ -342,7 +349,7 @@ function isEven(lines: readonly Line[]): boolean {
 function splitsLines(delimiter: string, texts: readonly string[]): boolean {
   const { once } = compileSplit(delimiter);
   let lines = 0;
-  return texts.some((text) => once(text) !== undefined && ++lines >= MIN_LINES);
+  return texts.some((text) => once(text) !== undefined && ++lines >= 2);
 }
 
 /** Lines with content outside tables. */

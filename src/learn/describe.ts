@@ -391,7 +391,7 @@ function describePlates({ parts, titles }: Group<FoundPlate>, file: DescribedFil
     return !title || lines.indexOf(title) < from - 2;
   });
   const start = isDistant && header ? { header: `/^${startPattern(raw(header))}/` } : {};
-  const grid = gridOf(header);
+  const grid = gridOf(header, first.names?.texts);
   if (parts.length > 1) {
     const names = titles.map((title) => (title ? raw(title) : ''));
     const every = titlePattern(names, 'label');
@@ -404,8 +404,9 @@ function describePlates({ parts, titles }: Group<FoundPlate>, file: DescribedFil
   return { after: isFirst ? pattern : title.number, ...start, grid, ...until };
 }
 
-/** `Temperature: 25.3 °C` differs in every file, so it cannot be a label. */
-const isFact = (line: Line): boolean => /[:=]\s*\S/.test(line.text) || piecesOf(line).length > 1;
+/** `Temperature: 25.3 °C` differs in every file, so it cannot be a label. `Read 2:600` is one. */
+const isFact = (line: Line): boolean =>
+  /[:=]\s*\S/.test(line.text.replace(/ \d+:(?=\d)/, ' ')) || piecesOf(line).length > 1;
 
 /** Its cells. Blanks that separate the cells of a plate separate also the words above it, which are one. */
 const piecesOf = ({ text, cells }: Line): readonly string[] =>
@@ -423,10 +424,11 @@ function describePlatesEnd(
   return hasGaps ? { until: 'eof' } : {};
 }
 
-/** Plates side by side are numbered. */
-function gridOf(header: Line | undefined): true | string[] {
+/** Plates side by side have the names in the line above them, or numbers. */
+function gridOf(header: Line | undefined, names: readonly string[] | undefined): true | string[] {
   const plates = header?.cells.filter((cell) => cell === '1').length ?? 0;
-  return plates < 2 ? true : Array.from({ length: plates }, (_, n) => `plate ${n + 1}`);
+  if (plates < 2) return true;
+  return names ? [...names] : Array.from({ length: plates }, (_, n) => `plate ${n + 1}`);
 }
 
 /** A header of plate columns by its beginning, up to the 1. */

@@ -134,6 +134,8 @@ const MIN_COLUMNS_AFTER_WORD = 6;
 export interface PlateRange extends Range {
   /** Whether empty lines separate the readings within it. */
   readonly hasGaps: boolean;
+  /** The line above that names plates side by side. */
+  readonly names?: { readonly line: Line; readonly texts: readonly string[] } | undefined;
 }
 
 export function findPlates(lines: readonly Line[]): PlateRange[] {
@@ -145,10 +147,21 @@ export function findPlates(lines: readonly Line[]): PlateRange[] {
     const from = index + 1 + below;
     const { to, hasGaps } = findPlateEnd(lines, from, width);
     if (to > from && isOnPlate(lines.slice(from, to), startOfPlate(lines[index])))
-      plates.push({ from: index, to, hasGaps });
+      plates.push({ from: index, to, hasGaps, names: namesAbove(lines[index - 1], lines[index]) });
     index = Math.max(index, to - 1);
   }
   return plates;
+}
+
+/** Different words, one for each plate. */
+function namesAbove(line: Line | undefined, header: Line | undefined) {
+  const plates = header?.cells.filter((cell) => cell === '1' || cell === '01').length ?? 0;
+  const texts =
+    line?.text
+      .trim()
+      .split(/[\t;,|]+| {2,}/)
+      .filter(Boolean) ?? [];
+  return line && plates > 1 && texts.length === plates && new Set(texts).size === plates ? { line, texts } : undefined;
 }
 
 /**
@@ -183,8 +196,11 @@ function plateWidth(line: Line | undefined): number | undefined {
   if (left.some((cell) => /\d/.test(cell) || /^[A-Z]{1,2}$/.test(cell))) return undefined;
   let end = start;
   while (Number(line.cells[end]) === end - start + 1 && line.cells[end] !== '') end++;
-  return end - start >= (left[0] === '' ? MIN_PLATE_COLUMNS : MIN_COLUMNS_AFTER_WORD) ? end : undefined;
+  return end - start >= (CORNER.test(left[0] ?? '') ? MIN_PLATE_COLUMNS : MIN_COLUMNS_AFTER_WORD) ? end : undefined;
 }
+
+/** Nothing, a sign, or what says that these are wells. */
+const CORNER = /^(?:[^\p{L}\d]*|wells?|rows?)$/iu;
 
 const startOfPlate = (line: Line | undefined): number =>
   line?.cells.findIndex((cell) => cell === '1' || cell === '01') ?? -1;

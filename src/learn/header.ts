@@ -155,7 +155,7 @@ function findSplitHeader(lines: readonly Line[], units: number, body: Body, top:
 function findReducedHeader(lines: readonly Line[], body: Body, top: number): Header | undefined {
   const from = body.from - 3;
   const [names, units, words] = lines.slice(Math.max(from, 0), body.from);
-  if (from < top || !names || !units || !words || body.kinds.length < 3) return undefined;
+  if (from < top || !names || !units || !words || isRule(words) || body.kinds.length < 3) return undefined;
   const isAligned = ({ cells }: Line) => cells.length === body.kinds.length;
   if (![names, units, words].every(isAligned) || isUnitRow(words)) return undefined;
   // Dates and counts are not reduced, and what stands below their names is no unit: `TS,RN,mg/L`.
@@ -277,17 +277,31 @@ function namesAbove(lines: readonly Line[], body: Body, top: number): number[] {
     if (found.length === 0 && (areNumericNames(line, body.kinds) || isAxis(line, body, lines))) return [index];
     if (found.length === 1 && isBelowNames && areNumericNames(line, body.kinds, true)) return [...found, index];
     const isNearest = found.length === 0;
-    if (!isNames(line, width, isNearest ? 0.5 : 0.75) && !(isNearest && isNames(line, 0, 0) && areUnits(line))) break;
+    const isPart = !isNearest && isPartOfNames(line, lines[index + 1], body);
+    if (
+      !isPart &&
+      !isNames(line, width, isNearest ? 0.5 : 0.75) &&
+      !(isNearest && isNames(line, 0, 0) && areUnits(line))
+    )
+      break;
     if (found.length > 0 && hasFacts(line)) break;
     // Fewer names without a gap: any of the columns could be the one that has none.
     if (!isBelowNames && !line.cells.includes('') && line.cells.length < (lines[found[0] ?? 0]?.cells.length ?? 0))
       break;
     // Lines of two cells above a header are facts.
-    if (found.length > 0 && width < 3 && !isUnitRow(lines[found[0] ?? 0]) && !areUnits(line)) break;
+    if (!isPart && found.length > 0 && width < 3 && !isUnitRow(lines[found[0] ?? 0]) && !areUnits(line)) break;
     found.push(index);
   }
   return found;
 }
+
+/** Words or units directly above names, with an empty cell above the first: `,,Storage` above `Time,Weight,Modulus`. */
+const isPartOfNames = (line: Line, below: Line | undefined, { kinds }: Body): boolean =>
+  kinds[0] !== 'any' &&
+  line.cells.length === kinds.length &&
+  below?.cells.length === kinds.length &&
+  /^[-–—]?$/.test(line.cells[0] ?? '') &&
+  filledCells(line).every((cell) => isWord(cell) && !/[:=]/.test(cell));
 
 /** `Interval data:,Point No.,Torque`: what stands to the left of all columns is no name. */
 const withoutLabel = (line: Line, { kinds }: Body): Line =>
@@ -337,12 +351,15 @@ function isUnitRow(line: Line | undefined): boolean {
 
 const isUnitCell = (cell: string): boolean => /^[[(].*[\])]$/.test(cell) || isUnit(bareUnit(cell) ?? '');
 
-/** A unit above the name of each column, or of most if empty cells show which. */
+/** A unit above the name of each column of numbers, or of most columns if empty cells show which. */
 const isUnitsAbove = (line: Line | undefined, { kinds }: Body): boolean =>
-  line?.cells.length === kinds.length && areUnits(line) && filledCells(line).length * 2 > kinds.length;
+  line?.cells.length === kinds.length &&
+  areUnits(line) &&
+  (filledCells(line).length * 2 > kinds.length ||
+    kinds.every((kind, n) => n === 0 || kind !== 'number' || line.cells[n] !== ''));
 
 /** Units of some columns: nothing else is in the line. */
-const areUnits = (line: Line): boolean => filledCells(line).every(isUnitCell);
+const areUnits = (line: Line): boolean => filledCells(line).every((cell) => /^[-–—]$/.test(cell) || isUnitCell(cell));
 
 function unitsOf(line: Line | undefined, { kinds }: Body): 'slash' | 'inHeader' {
   const names = line?.cells.filter((name, n) => kinds[n] === 'number' && !isSubject(name)) ?? [];

@@ -15,6 +15,8 @@ const NO_VALUE =
 
 const numbers = createNumberReader({ decimal: undefined, thousands: undefined });
 
+const commas = createNumberReader({ decimal: ',', thousands: undefined });
+
 export const isNoValue = (text: string): boolean => NO_VALUE.test(text);
 
 const looksNumeric = (text: string): boolean => numbers.read(text) !== undefined || numbers.isAmbiguous(text);
@@ -27,7 +29,7 @@ export function kindOf(text: string): CellKind {
   // Nothing below but the name of a month starts with a letter.
   if (startsWithLetter(text)) return dateCandidates(text).length > 0 ? 'date' : 'text';
   if (CENSORED.test(text) || GROUPED.test(text)) return 'any';
-  if (readQuantity(text, numbers)) return 'number';
+  if (readQuantity(text, numbers) ?? readQuantity(text, commas)) return 'number';
   // `007` and very long numbers occur among numbers and among words.
   if (DIGITS.test(text)) return 'any';
   return readIso(text) !== undefined || CLOCK.test(text) || dateCandidates(text).length > 0 ? 'date' : 'text';

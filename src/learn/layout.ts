@@ -25,6 +25,7 @@ import {
   isSubject,
   isWord,
   kindsOf,
+  mergeKinds,
   type Range,
 } from './kinds.js';
 import { type FoundBeside, type FoundLevels, findBeside, findLevels } from './levels.js';
@@ -184,7 +185,9 @@ async function search(lines: readonly Line[], region: Range, state: Search): Pro
   if (start === 'unclear') state.long.push(...unclearRow(lines, body));
   const from = header.rows === 0 ? body.from : header.from;
   const rowsAndNames = withSureNames({ kind: 'rows', from, to: body.to, body, header }, lines, state.isDelimited);
-  const isFound = isTable(lines, body, header, region) && !(rowsAndNames.isNameless && countRows(lines, body) < 3);
+  const isNext = header.rows === 0 && found.some((table) => continues(lines, body, table));
+  const isFound =
+    (isNext || isTable(lines, body, header, region)) && !(rowsAndNames.isNameless && countRows(lines, body) < 3);
   const table = isFound ? withAsides(rowsAndNames, lines, region.to, state.isDelimited) : undefined;
   if (table) found.push(...partsOf(table, lines));
   else if (isHeadless(lines, body, header, region)) headless.push(...lines.slice(from, from + 1));
@@ -201,6 +204,19 @@ async function search(lines: readonly Line[], region: Range, state: Search): Pro
   const areNames = last !== undefined && last.cells.length === next?.cells.length && last.cells.every(isWord);
   const isAbove = !isFound && body.to - body.from > 1 && areNames && kindsOf(next).every(isMeasure);
   await search(lines, { from: table?.to ?? body.to - Number(isAbove), to: region.to }, state);
+}
+
+/** Rows under a title like that of an earlier table, whose names are theirs too: `Cycle 1`, names, rows; `Cycle 2`, rows. */
+function continues(lines: readonly Line[], { from, kinds }: Body, table: FoundTable): boolean {
+  if (table.kind === 'plate' || table.to > from || table.body.kinds.length !== kinds.length) return false;
+  const titleOf = (index: number) => {
+    const title = lines.slice(0, index).findLast((line) => !isBlank(line));
+    return title && filledCells(title).length < 3 ? title.text.trim().replace(/\d+/g, '0') : undefined;
+  };
+  const title = titleOf(from);
+  const isLike =
+    table.header.rows > 0 && title !== undefined && /\p{L}.*0|0.*\p{L}/u.test(title) && title === titleOf(table.from);
+  return isLike && mergeKinds(table.body.kinds, kinds) !== undefined;
 }
 
 /** Words between rows are titles of parts if the first row has a title too: `Group A`, `Group B`. */
@@ -379,9 +395,11 @@ function areClearRows(lines: readonly Line[], body: Body, header: Header, region
     header.rows > 0 &&
     header.names.every(({ cells }) => cells.length === body.kinds.length) &&
     body.kinds.filter(isMeasure).length >= 2;
-  const [names] = header.names;
+  const names = header.names.at(-1);
   if (!isIsolated(lines, around, region))
-    return isFull && names !== undefined && (body.kinds[0] === 'number' || areColumnNames(names, body));
+    return (
+      isFull && names !== undefined && (body.kinds[0] === 'number' || areColumnNames(names, body, header.rows > 1))
+    );
   return countRows(lines, body) > 1 || isFull || isIsolated(lines, around, { from: 0, to: lines.length });
 }
 
@@ -444,9 +462,9 @@ const isRecord = ({ cells: [first = ''] }: Line, others: readonly Line[]): boole
   first !== '' && others.some(({ cells }) => cells.length > 1 && cells[0] === first);
 
 /** Whether the line says of most columns what they are: a quantity, a unit in brackets, or a sample. */
-function areColumnNames({ cells }: Line, { kinds }: Body): boolean {
+function areColumnNames({ cells }: Line, { kinds }: Body, mayRepeat = false): boolean {
   const names = cells.slice(1, kinds.length);
-  if (new Set(cells).size < cells.length) return false;
+  if (!mayRepeat && new Set(cells).size < cells.length) return false;
   if (isMostly(names, isQuantity)) return true;
   const measures = kinds.slice(1).filter(isMeasure).length;
   return measures >= 2 && (names.some(isQuantity) || isSubject(cells[0] ?? '') || areSamples(names));

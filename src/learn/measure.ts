@@ -14,7 +14,7 @@ import { characterOf, splitText } from './delimiters.js';
 import { type DescribedFile, type DescribedTable, describeTables, type TableMapping } from './describe.js';
 import { findPairs } from './facts.js';
 import { fitsBody, type LongRow } from './header.js';
-import { isNoValue, kindsOf } from './kinds.js';
+import { isFactName, isNoValue, isQuantity, kindsOf } from './kinds.js';
 import { type FoundRows, type FoundTable, findLayout, type Layout, MAX_TABLES } from './layout.js';
 import { findAnyDate, findLineDate, findSplitDate, type OtherDate } from './line-dates.js';
 import { columnLines, withListedNames } from './listed-names.js';
@@ -104,7 +104,7 @@ function findCommentMark(texts: readonly string[]): string | undefined {
   // Empty cells: the other lines are split there, too.
   const others = filled.filter((text) => !text.startsWith(mark));
   const isDelimiter =
-    mark === ';' && (marked.some((text) => text.startsWith(';;')) || others.every((text) => text.includes(mark)));
+    mark === ';' && (marked.some((text) => /^;;|^;.*;/.test(text)) || others.every((text) => text.includes(mark)));
   return marked.length >= 2 && others.length > 0 && !hasLabels && !isDelimiter ? mark : undefined;
 }
 
@@ -215,7 +215,9 @@ export const withLine = ({ message, where }: FileError): string =>
 function markTables(found: readonly FoundTable[], lines: readonly Line[]): boolean[] {
   const marks = new Array<boolean>(lines.length).fill(false);
   for (const { from, to } of found) marks.fill(true, from, to);
-  const listed = found.flatMap((table) => (table.kind === 'rows' ? (table.header.listed?.lines ?? []) : []));
+  const listed = found.flatMap((table) =>
+    table.kind === 'rows' ? (table.header.listed?.lines ?? []) : (table.names?.line ?? []),
+  );
   for (const line of listed) marks[lines.indexOf(line)] = true;
   return marks;
 }
@@ -460,6 +462,7 @@ function twoColumnsError(
   const isAbove = (line: Line | undefined) => found.some(({ from }) => line !== undefined && lines[from - 1] === line);
   for (const [header, ...rows] of blocksOf(lines)) {
     if (!header || rows.length === 0 || !isPair(header, 'text') || isAbove(rows.at(-1))) continue;
+    if (isFactName(header.cells[0]) && !isQuantity(header.cells[1] ?? '')) continue;
     if (!rows.every((row) => isPair(row, 'number'))) continue;
     return refuse('these lines could be a table of two columns or a list of facts', {
       line: header,

@@ -36,13 +36,36 @@ interface AmbiguousNumber extends NumberCell {
   readonly choices: readonly MarksMapping[];
 }
 
+interface NumberFormat {
+  readonly sure: MarksMapping;
+  readonly likely: MarksMapping;
+  readonly ambiguous?: AmbiguousNumber;
+}
+
 /** The marks with which all numbers of the tables can be read. */
-export function findNumberFormat(lines: readonly Line[], found: readonly FoundTable[]) {
+export function findNumberFormat(lines: readonly Line[], found: readonly FoundTable[]): NumberFormat {
   const cellsOf = (isWanted: (isPlain: boolean) => boolean) =>
     found.flatMap((table) => numberCells(lines, table.kind === 'rows' ? table.body : table, isWanted));
   // In most files all numbers are plain, and there can be thousands.
-  if (cellsOf((isPlain) => !isPlain).length === 0) return { sure: {}, likely: {} };
-  const cells = cellsOf(() => true);
+  if (cellsOf((isPlain) => !isPlain).length > 0) return formatOf(cellsOf(() => true));
+  if (cellsOf(() => true).some(({ text }) => text.includes('.'))) return { sure: {}, likely: {} };
+  const outside = quantitiesOutside(lines, found);
+  const { sure } = outside.every(({ isPlain }) => isPlain) ? { sure: {} } : formatOf(outside);
+  return { sure, likely: sure };
+}
+
+/** The numbers with a unit at the end of lines that are in no table. */
+function quantitiesOutside(lines: readonly Line[], found: readonly FoundTable[]): NumberCell[] {
+  const outside = lines.filter((_, n) => !found.some(({ from, to }) => n >= from && n < to)).slice(0, MAX_ROWS);
+  return outside.flatMap((line) => {
+    const [, text = '', unit = ''] = FACT.exec(line.text) ?? [];
+    return isUnit(unit) ? [{ line, cell: line.cells.length - 1, text, isPlain: PLAIN.read(text) !== undefined }] : [];
+  });
+}
+
+const FACT = /(?:[:=\t;]|\s{2})\s*([-+]?\d[\d.,]*)[ \t;]?([^\d\s]\S{0,12})\s*$/;
+
+function formatOf(cells: readonly NumberCell[]): NumberFormat {
   const fitting = NUMBER_FORMATS.map((marks) => ({ marks, read: createNumberReader(marks).read })).filter(({ read }) =>
     cells.every(({ text }) => read(text) !== undefined),
   );
@@ -94,8 +117,9 @@ function numberCells(
   for (const line of rows) {
     line.cells.forEach((written, cell) => {
       if (isNumeric && !isNumeric[cell]) return;
-      // `0.91%` shows the decimal mark too.
-      const text = QUANTITY.exec(written)?.[1] ?? written;
+      // `0,91 %` shows the decimal mark too.
+      const [, number = written, unit = ''] = QUANTITY.exec(written) ?? [];
+      const text = isUnit(unit) ? number : written;
       const isPlain = PLAIN.read(text) !== undefined;
       if (isWanted(isPlain) && (isPlain || PLAIN.isAmbiguous(text))) found.push({ line, cell, text, isPlain });
     });
@@ -103,7 +127,7 @@ function numberCells(
   return found;
 }
 
-const QUANTITY = /^([-+]?\d[\d.,]*) ?[%‰°µμ]/;
+const QUANTITY = /^([-+]?\d[\d.,]*) ?([^\d\s].*)$/;
 
 /** As when the file is read: words among the numbers, such as `n.b.`, do not make a column one of words. */
 function isMostlyNumbers(rows: readonly Line[], cell: number): boolean {

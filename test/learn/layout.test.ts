@@ -356,10 +356,10 @@ describe('names that cannot be assigned to columns', () => {
   const NAMES = ' peak  R.T.  corr.    % of\n   #   min  % max.   total\n';
   const ROWS = '  1   6.056 100.00  61.453\n  2   6.302  59.01  36.263\n  3  10.319   3.72   2.284\n';
 
-  test('are left out: no column has the name of another', async () => {
+  test('do not move to another column where the numbers do not end with them', async () => {
     const record = await read(`Sample : X1\nMethod : A\n\n${NAMES}${ROWS}`);
     expect(rows(record)).toHaveLength(3);
-    expect(rows(record)[0]).toEqual({ 'column 1': 1, 'column 2': 6.056, 'column 3': 100, 'column 4': 61.453 });
+    expect(rows(record)[0]).toEqual({ 'peak #': 1, 'R.T. min': 6.056, 'corr. % max.': 100, '% of total': 61.453 });
   });
 
   test('are separated by their positions if they are aligned', async () => {

@@ -153,7 +153,9 @@ export function splitUnit(
       return (isNumeric ? unitInName(name) : undefined) ?? { name };
     case 'slash':
       // `Cycle / 1`: a number without a unit.
-      return / \/ 1$/.test(name) ? { name: name.slice(0, -4).trim() } : (unitAfterSlash(name, isNumeric) ?? { name });
+      if (/ \/ 1$/.test(name)) return { name: name.slice(0, -4).trim() };
+      // `Flow (mL/min)`: the name of a group and of its column.
+      return (/[)\]]$/.test(name) ? unitInName(name) : undefined) ?? unitAfterSlash(name, isNumeric) ?? { name };
     case 'nextRow':
     case 'firstRow':
     case 'none':

@@ -126,11 +126,12 @@ function nextLetter(reader: PlateReader, line: Line): string {
 }
 
 /** The cell to the right of the plate, the given label, the captured `label`, or `value`. */
-function labelOf({ given, stacked }: PlateReader, line: Line, n: number, block: Block): string {
+function labelOf({ given, stacked, letter }: PlateReader, line: Line, n: number, block: Block): string {
   const { plates, captures } = block;
   const end = (plates[n]?.from ?? 0) + (plates[n]?.columns ?? 0);
   const right = end === plates[n + 1]?.from ? '' : (line.cells[end] ?? '');
-  if (right !== '' && !isTotal(block, line, end)) return right;
+  // The letter of the next plate is no label.
+  if (right !== '' && !isTotal(block, line, end) && (n === plates.length - 1 || right !== letter)) return right;
   return given[plates.length > 1 ? n : stacked] ?? captures.get('label') ?? 'value';
 }
 

@@ -205,8 +205,10 @@ function unitAfterComma(name: string): { name: string; unit: string } | undefine
  */
 function unitAtEnd(name: string): { name: string; unit: string } | undefined {
   const [, rest, unit] =
-    /^(.*\S)\s+\/?((?<=\/)\S+|[^\s/]{2,}\/\S+|[°%‰]\S*|[µμ]\S+|(?:nm|cm-1)(?=\.?$))\.?$/.exec(name) ?? [];
+    /^(.*[^\s/])\s+(?:\/ ?)?((?<=\/ ?)\S+|[^\s/]{2,}\/\S+|[°%‰]\S*|[µμ]\S+|(?:nm|cm-1)(?=\.?$))\.?$/.exec(name) ?? [];
   if (rest === undefined || unit === undefined || !isUnit(unit)) return undefined;
+  // `450 nm` says where something else was measured, and `Peak A / C` has two peaks.
+  if (/^[\d.,]+$/.test(rest) || (/ \/ [A-Za-z]$/.test(name) && !BY_LETTER[unit]?.test(rest))) return undefined;
   // `Total (x10^6) cells/mL`: the power of ten belongs to the unit.
   const [, own, power] = /^(.*\S) ?\((x ?10\^?\d{1,2})\)$/.exec(rest) ?? [];
   return own === undefined ? { name: rest, unit } : { name: own, unit: `${power?.replace(' ', '')} ${unit}` };
@@ -222,7 +224,7 @@ const isRate = (name: string, unit: string): boolean =>
 
 /** Splits a unit after a slash from a name: `freq/Hz`. `anyUnit` accepts unknown units too. */
 export function unitAfterSlash(name: string, anyUnit: boolean): { name: string; unit: string } | undefined {
-  const atEnd = unitAtEnd(name);
+  const atEnd = unitAfterComma(name) ?? unitAtEnd(name);
   if (atEnd) return atEnd;
   for (let at = name.indexOf('/'); at > 0; at = name.indexOf('/', at + 1)) {
     const unit = bareUnit(name.slice(at + 1)) ?? '';
