@@ -221,6 +221,9 @@ function gapsOf(parts: readonly Block[]): { at: number[]; header: number; isEven
     if (isContent(text)) gaps = left;
     count++;
   }
+  // The first words of some of the names, which cannot be assigned to them.
+  const above = lines[count]?.match(PIECE)?.length ?? 0;
+  if (above > 2 && above !== gaps.length + 1) return undefined;
   // The names themselves are among these lines.
   if (count <= lines.indexOf(names)) return undefined;
   const all = [...lines.slice(0, count), ...rows].filter(isContent);

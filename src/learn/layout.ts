@@ -267,8 +267,7 @@ function withSureNames(table: FoundRows, lines: readonly Line[], isDelimited: bo
   const isLong = width > 1 && rows.every((row) => widthOf(row) > width && row.cells.length > placed);
   // A single blank may separate two columns, of the names and of a row in different places.
   const isSplit = names.cells.some((cell) => /^[[(].*[\])]$/.test(cell)) && /\S [[(]/.test(names.text);
-  const isJoined =
-    !isDelimited && /\S \S/.test(names.text) && (isSplit || rows.some(({ cells }) => cells.some(hasTwoNumbers)));
+  const isJoined = !isDelimited && (isSplit || rows.some(({ cells }) => cells.some(hasTwoNumbers)));
   return rows.length > 0 && (isShort || isLong || isJoined) ? withoutNames(table) : table;
 }
 
