@@ -36,36 +36,20 @@ interface AmbiguousNumber extends NumberCell {
   readonly choices: readonly MarksMapping[];
 }
 
-interface NumberFormat {
-  readonly sure: MarksMapping;
-  readonly likely: MarksMapping;
-  readonly ambiguous?: AmbiguousNumber;
-}
-
 /** The marks with which all numbers of the tables can be read. */
-export function findNumberFormat(lines: readonly Line[], found: readonly FoundTable[]): NumberFormat {
+export function findNumberFormat(
+  lines: readonly Line[],
+  found: readonly FoundTable[],
+): { readonly sure: MarksMapping; readonly likely: MarksMapping; readonly ambiguous?: AmbiguousNumber } {
   const cellsOf = (isWanted: (isPlain: boolean) => boolean) =>
     found.flatMap((table) => numberCells(lines, table.kind === 'rows' ? table.body : table, isWanted));
   // In most files all numbers are plain, and there can be thousands.
-  if (cellsOf((isPlain) => !isPlain).length > 0) return formatOf(cellsOf(() => true));
-  if (cellsOf(() => true).some(({ text }) => text.includes('.'))) return { sure: {}, likely: {} };
-  const outside = quantitiesOutside(lines, found);
-  const { sure } = outside.every(({ isPlain }) => isPlain) ? { sure: {} } : formatOf(outside);
-  return { sure, likely: sure };
-}
-
-/** The numbers with a unit at the end of lines that are in no table. */
-function quantitiesOutside(lines: readonly Line[], found: readonly FoundTable[]): NumberCell[] {
-  const outside = lines.filter((_, n) => !found.some(({ from, to }) => n >= from && n < to)).slice(0, MAX_ROWS);
-  return outside.flatMap((line) => {
-    const [, text = '', unit = ''] = FACT.exec(line.text) ?? [];
-    return isUnit(unit) ? [{ line, cell: line.cells.length - 1, text, isPlain: PLAIN.read(text) !== undefined }] : [];
-  });
-}
-
-const FACT = /(?:[:=\t;]|\s{2})\s*([-+]?\d[\d.,]*)[ \t;]?([^\d\s]\S{0,12})\s*$/;
-
-function formatOf(cells: readonly NumberCell[]): NumberFormat {
+  if (cellsOf((isPlain) => !isPlain).length === 0) {
+    const hasPoints = cellsOf(() => true).some(({ text }) => text.includes('.'));
+    const marks: MarksMapping = !hasPoints && decimalIn(lines) === ',' ? { decimal: ',' } : {};
+    return { sure: marks, likely: marks };
+  }
+  const cells = cellsOf(() => true);
   const fitting = NUMBER_FORMATS.map((marks) => ({ marks, read: createNumberReader(marks).read })).filter(({ read }) =>
     cells.every(({ text }) => read(text) !== undefined),
   );
