@@ -20,7 +20,9 @@ import {
  */
 export function areNumericNames({ cells }: Line, columns: readonly CellKind[], hasUnits = false): boolean {
   const [first = '', ...others] = cells;
-  if (others.length < 3 || cells.length !== columns.length || columns[0] === 'text') return false;
+  // A single number behind a word is a fact, unless it is on an axis.
+  const least = !hasUnits ? 3 : /axis/i.test(first) ? 1 : 2;
+  if (others.length < least || cells.length !== columns.length || columns[0] === 'text') return false;
   if (kindOf(first) !== 'text' && !(hasUnits && first === '')) return false;
   if (new Set(others).size < others.length) return false;
   const isNumbered = (cell: string): boolean => /^\d+(?:\.\d+)?$/.test(cell);

@@ -9,6 +9,16 @@ test('units are known below names of which some are of dates and counts, and abo
   expect(rows(record)).toHaveLength(4);
 });
 
+test.each([
+  ['x-axis,1,2\nsecond,Volt,Volt\n', ['x-axis [second]', '1 [Volt]', '2 [Volt]']],
+  ['x-axis,1\nsecond,Volt\n', ['x-axis [second]', '1 [Volt]']],
+])('numbers of channels above units are names: %j', async (head, names) => {
+  const data = [0, 1, 2, 3, 4].map((n) => ['-2.5E-02', `3.${n}E+00`, `5.${n}E-01`].slice(0, names.length).join(','));
+  const record = await read(`${head}${data.join('\n')}\n`);
+  expect(columns(record)).toEqual(names);
+  expect([...record.meta.keys()]).toEqual([]);
+});
+
 test('a letter after a comma is a unit if the name says what was measured', async () => {
   const record = await read('"#","Battery, V (S/N: 7, SEN: 8)","Sensor, A"\n1,12.5,1.5\n2,12.6,1.6\n3,12.7,1.7\n');
   expect(columns(record)).toEqual(['#', 'Battery (S/N: 7, SEN: 8) [V]', 'Sensor, A']);

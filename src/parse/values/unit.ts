@@ -54,7 +54,7 @@ const PLAIN = `
 
 /** Also with a capital letter, or all in capital letters. */
 const WORDS = `
-  percent | sec | secs | msec | seconds | minutes | hours | days | degree | degrees | deg C | deg F | degrees C | degrees F | degree C
+  percent | sec | secs | msec | second | seconds | minutes | hours | days | degree | degrees | deg C | deg F | degrees C | degrees F | degree C
   degrees Celsius | meter | meters | metre | metres | centimeters | millimeters | micrometers | kilometers
   millivolts | microvolts | milliamps | ampere | amperes | newton | newtons | pascal | pascals | kilopascals
   millibar | millibars | hertz | joule | joules | gram | grams | kilograms | milligrams | liter | liters | litres
