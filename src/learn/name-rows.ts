@@ -169,8 +169,11 @@ export function findBeside(texts: readonly string[], raw: readonly string[]): Fo
 
 /** Names are words, and each has a value. Undefined if the cells are something else. */
 function pairsApart(cells: readonly string[]): (readonly [name: string, value: string])[] | undefined {
+  // Most lines are rows: a number stands where a name would.
+  if (cells.length < 4 || (/^[-+.\d]/.test(cells[2] ?? '') && /^[-+.\d]/.test(cells[3] ?? ''))) return undefined;
   const filled = withoutTrailingEmpty(cells).filter((cell, n) => cell !== '' || n % 3 !== 2);
   const pairs = filled.flatMap((name, n) => (n % 2 === 0 ? [[name, filled[n + 1] ?? ''] as const] : []));
-  const arePairs = pairs.every(([name, value]) => isWord(name) && !isUnit(name) && !/[:=]$/.test(name) && value !== '');
-  return pairs.length > 1 && pairs.length < 4 && arePairs ? pairs : undefined;
+  if (pairs.length < 2 || pairs.length > 3) return undefined;
+  const arePairs = pairs.every(([name, value]) => value !== '' && isWord(name) && !/[:=]$/.test(name));
+  return arePairs && !pairs.some(([name]) => isUnit(name)) ? pairs : undefined;
 }

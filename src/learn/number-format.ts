@@ -36,16 +36,23 @@ interface AmbiguousNumber extends NumberCell {
   readonly choices: readonly MarksMapping[];
 }
 
+/** Called for each number, in one pass: there can be thousands. */
+type IsWanted = (isPlain: boolean, text: string) => boolean;
+
 /** The marks with which all numbers of the tables can be read. */
 export function findNumberFormat(
   lines: readonly Line[],
   found: readonly FoundTable[],
 ): { readonly sure: MarksMapping; readonly likely: MarksMapping; readonly ambiguous?: AmbiguousNumber } {
-  const cellsOf = (isWanted: (isPlain: boolean) => boolean) =>
+  const cellsOf = (isWanted: IsWanted) =>
     found.flatMap((table) => numberCells(lines, table.kind === 'rows' ? table.body : table, isWanted));
-  // In most files all numbers are plain, and there can be thousands.
-  if (cellsOf((isPlain) => !isPlain).length === 0) {
-    const hasPoints = cellsOf(() => true).some(({ text }) => text.includes('.'));
+  let hasPoints = false;
+  const isOther = (isPlain: boolean, text: string) => {
+    hasPoints ||= text.includes('.');
+    return !isPlain;
+  };
+  // In most files all numbers are plain.
+  if (cellsOf(isOther).length === 0) {
     const marks: MarksMapping = !hasPoints && decimalIn(lines) === ',' ? { decimal: ',' } : {};
     return { sure: marks, likely: marks };
   }
@@ -93,7 +100,7 @@ const toMapping = ({ decimal, thousands }: NumberMarks): MarksMapping => ({
 function numberCells(
   lines: readonly Line[],
   { from, to, kinds }: Range & Partial<Body>,
-  isWanted: (isPlain: boolean) => boolean,
+  isWanted: IsWanted,
 ): NumberCell[] {
   const found: NumberCell[] = [];
   const rows = lines.slice(from, Math.min(to, from + MAX_ROWS));
@@ -105,13 +112,13 @@ function numberCells(
       const [, number = written, unit = ''] = QUANTITY.exec(written) ?? [];
       const text = isUnit(unit) ? number : written;
       const isPlain = PLAIN.read(text) !== undefined;
-      if (isWanted(isPlain) && (isPlain || PLAIN.isAmbiguous(text))) found.push({ line, cell, text, isPlain });
+      if (isWanted(isPlain, text) && (isPlain || PLAIN.isAmbiguous(text))) found.push({ line, cell, text, isPlain });
     });
   }
   return found;
 }
 
-const QUANTITY = /^([-+]?\d[\d.,]*) ?([^\d\s].*)$/;
+const QUANTITY = /^([-+]?\d[\d.,]*) ?([^\d\s.,].*)$/;
 
 /** As when the file is read: words among the numbers, such as `n.b.`, do not make a column one of words. */
 function isMostlyNumbers(rows: readonly Line[], cell: number): boolean {
