@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
 import { escapeOutput } from './commands/terminal.js';
 import { ConfigError, EXIT, explain, LabfeedError } from './errors.js';
-import { ignoreDebuggerSignal, keepHeapSmall, limitBacktracking, logsToJournal, version } from './process.js';
+import { ignoreDebuggerSignal, keepHeapSmall, limitBacktracking, logsToJournal, version } from './system/process.js';
 
 /** Adds arguments, options, examples and the action to a command. Only the command that is run is loaded. */
 type Load = () => Promise<(command: Command) => void>;

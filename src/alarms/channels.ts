@@ -9,7 +9,7 @@ import { explain, LabfeedError, systemCode } from '../errors.js';
 import type { LiveAlarm } from '../live.js';
 import type { Log } from '../log.js';
 import type { AlarmBook, Channel, Notice } from '../model.js';
-import { proxyFor } from '../proxy.js';
+import { proxyFor } from '../system/proxy.js';
 
 /** Sends one notice. Rejects if that failed. */
 export type Send = (notice: Notice, signal: AbortSignal) => Promise<void>;

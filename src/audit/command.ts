@@ -8,7 +8,7 @@ import { EXIT, explain, explainProblem, LabfeedError, NotebookError, UsageError 
 import { createNotebookReader } from '../evidence.js';
 import { isFree } from '../journal/database.js';
 import { type FiledRun, type JournalReader, openReader, type UnfiledRun } from '../journal/reader.js';
-import { onStopRequest } from '../process.js';
+import { onStopRequest } from '../system/process.js';
 import { plural } from '../text.js';
 import { isSafe, unverified, type Verification, verifyRun } from '../verify.js';
 import { compareFolders, inParallel } from './folders.js';

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { dirname } from 'node:path';
 import type { Instrument, LoadedConfig } from '../config/load.js';
 import { wordsOf } from '../config/settings.js';
-import { slowMountOf } from '../disk.js';
+import { slowMountOf } from '../system/disk.js';
 import { joinWords, shellWord } from '../text.js';
 import type { Finding } from './folders.js';
 

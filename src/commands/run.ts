@@ -6,7 +6,7 @@ import { type LoadedConfig, requireInstruments } from '../config/load.js';
 import { backUp } from '../journal/maintenance.js';
 import { createLog } from '../log.js';
 import type { Dialect } from '../model.js';
-import { exitNow, logsToJournal, onStopRequest, stopRequested } from '../process.js';
+import { exitNow, logsToJournal, onStopRequest, stopRequested } from '../system/process.js';
 import { formatBytes, plural } from '../text.js';
 import {
   type ConfigOption,

@@ -5,7 +5,6 @@ import { LabfeedError } from '../errors.js';
 import { describeFollowed } from '../growth.js';
 import type { InstrumentSummary, Overview } from '../journal/reader.js';
 import { describeProblem, type LimiterState, type Live, type LiveMember } from '../live.js';
-import { loginLink, pageUrl, readLoginSecret } from '../login.js';
 import {
   describeClock,
   describeFolder,
@@ -16,6 +15,7 @@ import {
   placesElsewhere,
 } from '../members.js';
 import { RUN_STATES, type RunState } from '../model.js';
+import { loginLink, pageUrl, readLoginSecret } from '../status/login.js';
 import {
   formatBytes,
   formatDuration,

@@ -2,8 +2,8 @@ import { existsSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { resolve } from 'node:path';
 import { findConfig, loadConfig } from '../config/load.js';
+import { type CommandRequest, HEADER_BYTES, PARTS, permissionFor, socketOf } from '../daemon/socket.js';
 import { LabfeedError, systemCode } from '../errors.js';
-import { type CommandRequest, HEADER_BYTES, PARTS, permissionFor, socketOf } from '../socket.js';
 
 /**
  * Lets the daemon of the service run the command, if there is one that this user may reach. Resolves with the exit

@@ -20,7 +20,7 @@ import { DATE_FROM, markedComments, type QuarantinedTrial, type Trial, tryQuaran
 import { openRun } from '../mapping/sample.js';
 import { runGoldenTests, type TestResult } from '../mapping/tests.js';
 import type { Table, Value } from '../model.js';
-import { keepHeapSmall } from '../process.js';
+import { keepHeapSmall } from '../system/process.js';
 import { formatBytes, indent, plural, terminalLine, terminalText } from '../text.js';
 import { configFrom, type JsonOption, unknownInstrument, withJson } from './options.js';
 import { htmlToText } from './terminal.js';

@@ -4,7 +4,7 @@ import { dirname, join, parse, resolve } from 'node:path';
 import picomatch from 'picomatch';
 import { z } from 'zod';
 import { ConfigError, EXIT, isForbidden, LabfeedError, type Place, type Problem, systemCode } from '../errors.js';
-import { userName } from '../process.js';
+import { userName } from '../system/process.js';
 import { globDepth, nearest } from '../text.js';
 import { type FleetConfig, isPostgres, memberJournal, resolveFleet } from './fleet.js';
 import { type CheckContext, checkValue, unknownKey } from './problems.js';

@@ -4,6 +4,7 @@ import { createServer, type Server, type Socket } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { systemCode } from '../errors.js';
 import type { Log } from '../log.js';
+import { parseJson } from '../text.js';
 import {
   type CommandRequest,
   encodePart,
@@ -13,8 +14,7 @@ import {
   permissionFor,
   requestSchema,
   socketOf,
-} from '../socket.js';
-import { parseJson } from '../text.js';
+} from './socket.js';
 
 const CLI = fileURLToPath(new URL('../cli.js', import.meta.url));
 

@@ -5,10 +5,10 @@ import { type Claim, type Instrument, isIncluded, loadConfig } from '../config/l
 import { INSTRUMENT_NAME } from '../config/schema.js';
 import { readYaml } from '../config/yaml.js';
 import { ConfigError, explain, explainProblem, LabfeedError, type Problem, systemCode } from '../errors.js';
-import { syncFolder } from '../filesystem.js';
 import { checkMapping } from '../map/draft.js';
 import type { TestResult } from '../mapping/tests.js';
 import type { DecisionAnswer, InstrumentDraft, InstrumentFile, UploadedSample } from '../status/api.js';
+import { syncFolder } from '../system/filesystem.js';
 import { createMatcher, pathInside } from '../watch/match.js';
 
 /** Instruments that people set up on the page: one file each, in `instruments.d` beside the configuration. */

@@ -9,10 +9,10 @@ import { type JobDetail, type JournalReader, openReader } from '../journal/reade
 import { type JournalClient, openClient } from '../journal/requests.js';
 import type { Live } from '../live.js';
 import type { Log } from '../log.js';
-import { createLoginSecret } from '../login.js';
 import { runGoldenTests } from '../mapping/tests.js';
 import type { DecisionAnswer, DecisionRequest, JobsAnswer, JobsQuery, StatusAddress } from '../status/api.js';
 import { describeEvent } from '../status/history.js';
+import { createLoginSecret } from '../status/login.js';
 import type { StatusServer } from '../status/server.js';
 import { versionLines } from '../text.js';
 import { createRunPaths } from '../watch/match.js';

@@ -11,8 +11,8 @@ import { applyRequests, isAboutRun, type Outcome, withoutRuns } from '../journal
 import { readFacts, readWholeRun } from '../journal/whole-runs.js';
 import type { Live, LiveMember } from '../live.js';
 import type { Log } from '../log.js';
-import { version } from '../process.js';
 import type { Spool } from '../spool.js';
+import { version } from '../system/process.js';
 import { plural } from '../text.js';
 import { sourceProbe } from '../watch/identify.js';
 import { storeContent } from './contents.js';

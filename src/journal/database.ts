@@ -3,8 +3,8 @@ import { dirname } from 'node:path';
 import { DatabaseSync, type DatabaseSyncInstance, type StatementSyncInstance } from '@photostructure/sqlite';
 import { z } from 'zod';
 import { explain, LabfeedError, systemCode } from '../errors.js';
-import { isLocked, lockForLife, makePrivate } from '../filesystem.js';
-import { mountOf } from '../mounts.js';
+import { isLocked, lockForLife, makePrivate } from '../system/filesystem.js';
+import { mountOf } from '../system/mounts.js';
 import { MIGRATIONS } from './migrations.js';
 
 export type Database = DatabaseSyncInstance;

@@ -1,8 +1,8 @@
 import { type Backfill, type Existing, skipBeforeNs } from '../config/schema.js';
 import { ERASED, erasedCopy, erasedPath } from '../markers.js';
 import { type DiskFile, type FoundFile, filesOf, type IdentifiedFile } from '../model.js';
-import type { SeenFolder } from '../mounts.js';
 import type { ContentKey, Taken, UnreadRun } from '../outbox.js';
+import type { SeenFolder } from '../system/mounts.js';
 import { type Connection, raw } from './database.js';
 import type { Store } from './store.js';
 

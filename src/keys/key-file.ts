@@ -1,26 +1,20 @@
 import {
   accessSync,
-  closeSync,
   constants,
   existsSync,
-  fchmodSync,
-  fchownSync,
-  fsyncSync,
   lstatSync,
-  openSync,
   readlinkSync,
   realpathSync,
   renameSync,
   rmSync,
   type Stats,
   statSync,
-  writeSync,
 } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
 import { z } from 'zod';
 import { LabfeedError, systemCode } from '../errors.js';
-import { isLocked, syncFolder } from '../filesystem.js';
+import { isLocked, type Owner, syncFolder, writeDurably } from '../system/filesystem.js';
 
 export type KeyFile = ReturnType<typeof openKeyFile>;
 
@@ -65,8 +59,6 @@ export function resolveLinks(path: string, links = 0): string {
   return isLink ? resolveLinks(resolve(dirname(path), readlinkSync(path)), links + 1) : path;
 }
 
-type Owner = Pick<Stats, 'uid' | 'gid'>;
-
 /** The owner of the existing file, or of the folder for a new file. Undefined: the user that writes it. */
 export function ownerOf(path: string, folder: string): Owner | undefined {
   const existing = statSync(path, { throwIfNoEntry: false });
@@ -89,20 +81,6 @@ function refuseShared(path: string, { uid, gid, mode }: Stats): void {
   throw new LabfeedError(`the key file ${path} belongs to root and is readable by a group (gid ${gid})`, {
     hint: `labfeed writes it with mode 0600. First make the user that runs the daemon its owner: chown labfeed ${path}`,
   });
-}
-
-/** Creates a file, readable only by its owner unless `mode` permits more. */
-export function writeDurably(path: string, text: string, owner: Owner | undefined, mode = 0o600): void {
-  const descriptor = openSync(path, 'wx', mode);
-  try {
-    // The umask may have removed more permissions than intended.
-    fchmodSync(descriptor, mode);
-    writeSync(descriptor, text);
-    if (owner) fchownSync(descriptor, owner.uid, owner.gid);
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
-  }
 }
 
 function cannotWrite(path: string, error: unknown): LabfeedError {

@@ -3,7 +3,7 @@ import { configFrom, type JsonOption, parseNumber, requireJournal, withJson } fr
 import { createProgressLine } from '../commands/terminal.js';
 import type { LoadedConfig, UsableConfig } from '../config/load.js';
 import { ConfigError, EXIT, explainProblem } from '../errors.js';
-import { onStopRequest } from '../process.js';
+import { onStopRequest } from '../system/process.js';
 import { plural } from '../text.js';
 import { type IdRange, MAX_MISSING, type Recovered, recoverJournal } from './recover.js';
 

@@ -2,7 +2,7 @@ import { closeSync, existsSync, openSync, readSync, realpathSync, rmSync } from 
 import { resolve } from 'node:path';
 import { DatabaseSync } from '@photostructure/sqlite';
 import { LabfeedError, systemCode } from '../errors.js';
-import { lockForLife } from '../filesystem.js';
+import { lockForLife } from '../system/filesystem.js';
 
 export type Database = InstanceType<typeof DatabaseSync>;
 

@@ -1,8 +1,8 @@
 import { accessSync, chmodSync, constants, existsSync, linkSync, mkdirSync, rmdirSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { LabfeedError, systemCode } from '../errors.js';
-import { syncFolder } from '../filesystem.js';
-import { ownerOf, writeDurably } from '../keys/key-file.js';
+import { ownerOf } from '../keys/key-file.js';
+import { syncFolder, writeDurably } from '../system/filesystem.js';
 
 export interface NewFile {
   readonly path: string;

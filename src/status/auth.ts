@@ -4,8 +4,8 @@ import { isIPv6 } from 'node:net';
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../clock.js';
 import type { Log } from '../log.js';
-import { createTicketCheck } from '../login.js';
 import type { ApiError, StatusAddress } from './api.js';
+import { createTicketCheck } from './login.js';
 
 interface GuardOptions {
   readonly address: StatusAddress;

@@ -7,7 +7,6 @@ import { type FastifyInstance, type FastifyReply, fastify } from 'fastify';
 import { every, type Loop } from '../clock.js';
 import { systemCode } from '../errors.js';
 import type { Log } from '../log.js';
-import { pageUrl } from '../login.js';
 import type { StatusAddress, StatusDeps } from './api.js';
 import {
   addGuard,
@@ -18,6 +17,7 @@ import {
   type RoleCheck,
   type TokenCheck,
 } from './auth.js';
+import { pageUrl } from './login.js';
 import { createMetrics, serveMonitoring } from './metrics.js';
 import { createFeed, createPageState, serveApi, servePreview } from './routes.js';
 

@@ -1,6 +1,6 @@
 import { type BigIntStats, constants } from 'node:fs';
-import { change, openWritable, realPlace, statOne } from '../disk.js';
 import { systemCode } from '../errors.js';
+import { change, openWritable, realPlace, statOne } from '../system/disk.js';
 import {
   DisposalError,
   display,

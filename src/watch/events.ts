@@ -2,7 +2,7 @@ import { sep } from 'node:path';
 import { FSWatcher, type Throttler, type ThrottleType } from 'chokidar';
 import { isForbidden, systemCode } from '../errors.js';
 import type { Log } from '../log.js';
-import type { Mount } from '../mounts.js';
+import type { Mount } from '../system/mounts.js';
 import { isAbsent } from './identify.js';
 import type { Folder } from './scan.js';
 

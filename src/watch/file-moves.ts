@@ -4,8 +4,8 @@ import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { type BigIntStats, constants } from 'node:fs';
 import { atMost, systemClock } from '../clock.js';
-import { change, HANG_MS, lstatOne, openWritable, type WritableFile } from '../disk.js';
 import { type ErrorDetails, LabfeedError, systemCode } from '../errors.js';
+import { change, HANG_MS, lstatOne, openWritable, type WritableFile } from '../system/disk.js';
 import { isAbsent, NO_ANSWER } from './identify.js';
 import { displayName } from './scan.js';
 

@@ -1,7 +1,7 @@
 import { posix } from 'node:path';
-import { entriesOf, statAll } from '../disk.js';
 import { FileChangedError, FileError } from '../errors.js';
 import type { DiskFile, FileStamp } from '../model.js';
+import { entriesOf, statAll } from '../system/disk.js';
 import type { Guard } from './guard.js';
 import { FileBusyError, type ReadBytes, readParts, stampOf } from './identify.js';
 

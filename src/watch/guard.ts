@@ -1,8 +1,8 @@
 import { type BigIntStats, statSync } from 'node:fs';
 import type { AccessRules } from '../config/load.js';
-import { type OpenFile, realPlace, statOne } from '../disk.js';
 import { FileError } from '../errors.js';
 import type { DiskFile } from '../model.js';
+import { type OpenFile, realPlace, statOne } from '../system/disk.js';
 
 /**
  * Keeps links in a watched folder from publishing files from elsewhere. It judges what was opened, not a path, which

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import { type BigIntStats, closeSync, constants, fstatSync, openSync, readSync, statSync } from 'node:fs';
 import { atMost, systemClock } from '../clock.js';
-import { isRemote, type OpenFile, openFile, pathOf, statOne } from '../disk.js';
 import { FileChangedError, isForbidden, LabfeedError, systemCode } from '../errors.js';
 import { type DiskFile, type FileStamp, type FoundFile, type Hashed, type IdentifiedFile, STAND_IN } from '../model.js';
 import type { Copy } from '../spool.js';
+import { isRemote, type OpenFile, openFile, pathOf, statOne } from '../system/disk.js';
 import type { Guard } from './guard.js';
 import { explainPermission } from './permissions.js';
 

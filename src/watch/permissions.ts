@@ -1,7 +1,7 @@
 import { readFileSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { slowMountOf } from '../disk.js';
-import { userName } from '../process.js';
+import { slowMountOf } from '../system/disk.js';
+import { userName } from '../system/process.js';
 import { shellWord } from '../text.js';
 
 /** Why this user may not read a file, and what would change that. */

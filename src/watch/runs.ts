@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import type { AccessRules } from '../config/load.js';
 import type { RunKind } from '../config/schema.js';
-import { statAll } from '../disk.js';
 import { FileChangedError, type FileError } from '../errors.js';
 import { type DiskFile, type FoundFile, filesOf, type Hashed, type IdentifiedFile, type Part } from '../model.js';
 import type { Copy } from '../spool.js';
+import { statAll } from '../system/disk.js';
 import { createGuard } from './guard.js';
 import { type IdentifyOptions, identify, isAbsent, MAX_KEPT_BYTES, stampOf } from './identify.js';
 import { createGrouping, type Grouping, type Matcher, placesOf } from './match.js';

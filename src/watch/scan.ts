@@ -1,9 +1,9 @@
 import { isUtf8 } from 'node:buffer';
 import type { BigIntStats } from 'node:fs';
 import { posix } from 'node:path';
-import { entriesOf, type FolderEntry, statAll } from '../disk.js';
 import { isForbidden, systemCode } from '../errors.js';
 import type { FoundFile } from '../model.js';
+import { entriesOf, type FolderEntry, statAll } from '../system/disk.js';
 import { folderIdentity, isAbsent, reasonOf, stampOf } from './identify.js';
 import { type Matcher, PRIVATE_PREFIX } from './match.js';
 

@@ -1,9 +1,9 @@
 import { posix } from 'node:path';
 import type { Clock } from '../clock.js';
 import type { Ready } from '../config/schema.js';
-import { statOne } from '../disk.js';
 import type { Log } from '../log.js';
 import { type FoundFile, filesOf } from '../model.js';
+import { statOne } from '../system/disk.js';
 import { isAbsent, sameStamp, stampOf } from './identify.js';
 import { doneFileOf } from './match.js';
 

@@ -1,8 +1,8 @@
 import { constants } from 'node:fs';
 import { dirname } from 'node:path';
-import { change, realPlace, statOne } from '../disk.js';
 import { systemCode } from '../errors.js';
-import { type FolderMemory, missingMount, mountOf } from '../mounts.js';
+import { change, realPlace, statOne } from '../system/disk.js';
+import { type FolderMemory, missingMount, mountOf } from '../system/mounts.js';
 import { giveAccess, statOrAbsent } from './dispose.js';
 import { DisposalError, display, explaining, folderOf, statOf, syncFolder } from './file-moves.js';
 

@@ -2,10 +2,10 @@ import { lstat } from 'node:fs/promises';
 import { basename, resolve } from 'node:path';
 import { atMost, backoffMs, type Clock, every, type Loop } from '../clock.js';
 import type { InstrumentConfig } from '../config/schema.js';
-import { slowMountOf, statOne } from '../disk.js';
 import type { Log } from '../log.js';
 import type { FoundFile } from '../model.js';
-import { type FolderMemory, type Mount, missingMount, mountOf } from '../mounts.js';
+import { slowMountOf, statOne } from '../system/disk.js';
+import { type FolderMemory, type Mount, missingMount, mountOf } from '../system/mounts.js';
 import {
   type ChangedNames,
   createFolderWatches,

@@ -1,5 +1,5 @@
 import { LabfeedError } from '../../dist/errors.js';
-import { keepHeapSmall, limitBacktracking } from '../../dist/process.js';
+import { keepHeapSmall, limitBacktracking } from '../../dist/system/process.js';
 
 /*
  * Performs the case of each seed that it is sent, and answers what is wrong with its outcome.

@@ -1,10 +1,10 @@
 import { join } from 'node:path';
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
 import { expect, onTestFinished, test } from 'vitest';
-import { lockForLife } from '../../src/filesystem.js';
 import { openJournal } from '../../src/journal/journal.js';
 import { MIGRATIONS } from '../../src/journal/migrations.js';
 import { openReader } from '../../src/journal/reader.js';
+import { lockForLife } from '../../src/system/filesystem.js';
 import { knows } from '../support/journal.js';
 import { manualClock } from '../support/manual-clock.js';
 import { emptyDatabase } from '../support/memory-journal.js';

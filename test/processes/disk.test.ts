@@ -11,7 +11,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { openFile, Share } from '../../src/disk.js';
+import { openFile, Share } from '../../src/system/disk.js';
 import { tempFolder } from '../support/temp-folder.js';
 
 /** A process as it is used for a share, here for a folder of the disk. */

@@ -6,11 +6,11 @@ import { loadConfig } from '../../src/config/load.js';
 import { createReaders } from '../../src/daemon/readers.js';
 import { runGoldenTests } from '../../src/mapping/tests.js';
 import type { DiskFile } from '../../src/model.js';
-import { keepHeapSmall } from '../../src/process.js';
+import { keepHeapSmall } from '../../src/system/process.js';
 import { identify, stampOf } from '../../src/watch/identify.js';
 import { tempFolder } from '../support/temp-folder.js';
 
-vi.mock(import('../../src/process.js'), async (original) => ({ ...(await original()), keepHeapSmall: vi.fn() }));
+vi.mock(import('../../src/system/process.js'), async (original) => ({ ...(await original()), keepHeapSmall: vi.fn() }));
 
 /** Real threads, and a reader for an instrument with these keys. */
 function setUp(keys = '', limits: Parameters<typeof createReaders>[0] = {}) {

@@ -154,7 +154,7 @@ test('a call that hangs in the daemon itself does not keep it from exiting, and 
   execFileSync('mkfifo', [pipe]);
   // Opening a pipe waits for somebody to write to it.
   const script = `import { open } from 'node:fs';
-    import { exitNow } from ${JSON.stringify(fileURLToPath(new URL('../../dist/process.js', import.meta.url)))};
+    import { exitNow } from ${JSON.stringify(fileURLToPath(new URL('../../dist/system/process.js', import.meta.url)))};
     process.on('SIGTERM', () => undefined);
     if (process.argv[1]) open(process.argv[1], 'r', () => undefined);
     await exitNow();`;

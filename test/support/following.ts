@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, onTestFinished } from 'vitest';
 import { loadConfig } from '../../src/config/load.js';
 import { growingOf } from '../../src/config/schema.js';
-import { createFollowing } from '../../src/growing.js';
+import { createFollowing } from '../../src/growing/growing.js';
 import { createJournal, type Journal } from '../../src/journal/journal.js';
 import { createReader } from '../../src/journal/reader.js';
 import { Spool } from '../../src/spool.js';

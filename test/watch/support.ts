@@ -3,7 +3,7 @@ import { onTestFinished, vi } from 'vitest';
 import { type Clock, systemClock } from '../../src/clock.js';
 import { createLog } from '../../src/log.js';
 import type { FoundFile } from '../../src/model.js';
-import type { FolderMemory, SeenFolder } from '../../src/mounts.js';
+import type { FolderMemory, SeenFolder } from '../../src/system/mounts.js';
 import { stampOf } from '../../src/watch/identify.js';
 import { createMatcher } from '../../src/watch/match.js';
 import { type Listing, type ListOptions, list } from '../../src/watch/scan.js';

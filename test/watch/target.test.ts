@@ -11,7 +11,7 @@ import fs, {
 import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import type { FolderMemory, SeenFolder } from '../../src/mounts.js';
+import type { FolderMemory, SeenFolder } from '../../src/system/mounts.js';
 import { checkTarget, createFolders, isTargetThere, prepareTarget, requireMounted } from '../../src/watch/target.js';
 import { faults, installFaults } from '../support/disk-faults.js';
 import { tempFolder } from '../support/temp-folder.js';

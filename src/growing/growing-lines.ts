@@ -1,23 +1,23 @@
 import PQueue from 'p-queue';
-import type { Clock } from './clock.js';
-import type { Instrument } from './config/load.js';
-import type { Growing } from './config/schema.js';
-import { explain, FileError } from './errors.js';
-import type { Appended, NewGrowth } from './growth.js';
-import type { Generation, NewGeneration, OpenGeneration } from './journal/growing.js';
-import type { Journal } from './journal/journal.js';
-import type { Log } from './log.js';
-import type { Growth, GrowthTask } from './mapping/growth.js';
-import { type FoundHeader, type HeaderTask, MAX_LEAD_BYTES } from './mapping/header.js';
-import { receiveError } from './mapping/reading.js';
-import type { DiskFile, IdentifiedFile } from './model.js';
-import type { NewRun } from './outbox.js';
-import { formatCount, formatDay, plural } from './text.js';
-import { encodingOf, endOfLines, type Look, lineEndOf, look, readBlocks, readLead, tailOf } from './watch/growing.js';
-import { createGuard } from './watch/guard.js';
-import { standInFor } from './watch/identify.js';
-import type { Activity } from './watch/intake.js';
-import type { RawFiles } from './watch/raw-files.js';
+import type { Clock } from '../clock.js';
+import type { Instrument } from '../config/load.js';
+import type { Growing } from '../config/schema.js';
+import { explain, FileError } from '../errors.js';
+import type { Appended, NewGrowth } from '../growth.js';
+import type { Generation, NewGeneration, OpenGeneration } from '../journal/growing.js';
+import type { Journal } from '../journal/journal.js';
+import type { Log } from '../log.js';
+import type { Growth, GrowthTask } from '../mapping/growth.js';
+import { type FoundHeader, type HeaderTask, MAX_LEAD_BYTES } from '../mapping/header.js';
+import { receiveError } from '../mapping/reading.js';
+import type { DiskFile, IdentifiedFile } from '../model.js';
+import type { NewRun } from '../outbox.js';
+import { formatCount, formatDay, plural } from '../text.js';
+import { encodingOf, endOfLines, type Look, lineEndOf, look, readBlocks, readLead, tailOf } from '../watch/growing.js';
+import { createGuard } from '../watch/guard.js';
+import { standInFor } from '../watch/identify.js';
+import type { Activity } from '../watch/intake.js';
+import type { RawFiles } from '../watch/raw-files.js';
 
 /** From new lines of a growing file to the outbox. Nothing is remembered as taken before it was handed over. */
 

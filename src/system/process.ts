@@ -2,11 +2,11 @@ import { once } from 'node:events';
 import { fstatSync, readFileSync } from 'node:fs';
 import { constants, userInfo } from 'node:os';
 import { setFlagsFromString } from 'node:v8';
-import { systemClock } from './clock.js';
+import { systemClock } from '../clock.js';
 
 /** The version of labfeed. */
 export function version(): string {
-  known ??= JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string };
+  known ??= JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string };
   return known.version;
 }
 

@@ -1,8 +1,8 @@
 import { mkdirSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { type FolderMemory, listMounts, missingMount, mountOf } from '../src/mounts.js';
-import { tempFolder } from './support/temp-folder.js';
+import { type FolderMemory, listMounts, missingMount, mountOf } from '../../src/system/mounts.js';
+import { tempFolder } from '../support/temp-folder.js';
 
 const MOUNTINFO = [
   '22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw',

@@ -1,4 +1,4 @@
-import { LabfeedError } from './errors.js';
+import { LabfeedError } from '../errors.js';
 
 /**
  * The proxy for an address, by the usual environment variables: HTTPS_PROXY or HTTP_PROXY, unless NO_PROXY names the host.

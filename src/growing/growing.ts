@@ -1,5 +1,24 @@
 import { posix } from 'node:path';
-import { explain, FileError } from './errors.js';
+import { explain, FileError } from '../errors.js';
+import type { Generation, NewGeneration, OpenGeneration } from '../journal/growing.js';
+import { splitLines } from '../mapping/header.js';
+import type { DiskFile, FoundFile } from '../model.js';
+import {
+  beginAlike,
+  continues,
+  encodingOf,
+  hasFiles,
+  isRotationOf,
+  look,
+  type Replacement,
+  readBlocks,
+  readRest,
+  siblingsOf,
+  startOfLine,
+  tailOf,
+} from '../watch/growing.js';
+import { FileBusyError, identify } from '../watch/identify.js';
+import { quietMsOf, statFile } from '../watch/settle.js';
 import {
   type Context,
   createContext,
@@ -16,25 +35,6 @@ import {
   resume,
   startAt,
 } from './growing-lines.js';
-import type { Generation, NewGeneration, OpenGeneration } from './journal/growing.js';
-import { splitLines } from './mapping/header.js';
-import type { DiskFile, FoundFile } from './model.js';
-import {
-  beginAlike,
-  continues,
-  encodingOf,
-  hasFiles,
-  isRotationOf,
-  look,
-  type Replacement,
-  readBlocks,
-  readRest,
-  siblingsOf,
-  startOfLine,
-  tailOf,
-} from './watch/growing.js';
-import { FileBusyError, identify } from './watch/identify.js';
-import { quietMsOf, statFile } from './watch/settle.js';
 
 /**
  * The story of a file that keeps growing, from the folder to the outbox:

@@ -1,8 +1,8 @@
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { createLoginSecret, readLoginSecret } from '../src/login.js';
-import { tempFolder } from './support/temp-folder.js';
+import { createLoginSecret, readLoginSecret } from '../../src/status/login.js';
+import { tempFolder } from '../support/temp-folder.js';
 
 test('the secret is kept, private, and replaced if others could read it', () => {
   const journal = join(tempFolder(), 'journal.db');

@@ -1,4 +1,15 @@
-import { chmodSync, closeSync, existsSync, fsyncSync, openSync, statSync } from 'node:fs';
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  fchmodSync,
+  fchownSync,
+  fsyncSync,
+  openSync,
+  type Stats,
+  statSync,
+  writeSync,
+} from 'node:fs';
 import type { DatabaseSyncInstance } from '@photostructure/sqlite';
 
 /** The files that SQLite writes beside a database get its permissions when they are created. */
@@ -38,6 +49,22 @@ export const isLocked = (error: unknown): boolean => error instanceof Error && /
 export function syncFolder(folder: string): void {
   const descriptor = openSync(folder, 'r');
   try {
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+export type Owner = Pick<Stats, 'uid' | 'gid'>;
+
+/** Creates a file, readable only by its owner unless `mode` permits more. */
+export function writeDurably(path: string, text: string, owner: Owner | undefined, mode = 0o600): void {
+  const descriptor = openSync(path, 'wx', mode);
+  try {
+    // The umask may have removed more permissions than intended.
+    fchmodSync(descriptor, mode);
+    writeSync(descriptor, text);
+    if (owner) fchownSync(descriptor, owner.uid, owner.gid);
     fsyncSync(descriptor);
   } finally {
     closeSync(descriptor);

@@ -1,7 +1,7 @@
 import { renameSync, rmSync, statSync, utimesSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import type { Journal } from '../src/journal/journal.js';
-import { at, CSV, HEADER, lines, SECRET, setUp, values } from './support/following.js';
+import type { Journal } from '../../src/journal/journal.js';
+import { at, CSV, HEADER, lines, SECRET, setUp, values } from '../support/following.js';
 
 test('only complete lines are taken, and each once', async () => {
   const scene = setUp();

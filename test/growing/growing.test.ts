@@ -14,7 +14,7 @@ import {
 } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
-import { at, CSV, HEADER, lines, setUp, values } from './support/following.js';
+import { at, CSV, HEADER, lines, setUp, values } from '../support/following.js';
 
 test('a file that shrinks by one byte is reported, and continues when it is whole again', async () => {
   const scene = setUp();

@@ -1,7 +1,7 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { readFileSync, rmSync, statSync } from 'node:fs';
-import { LabfeedError, systemCode } from './errors.js';
-import { writeDurably } from './keys/key-file.js';
+import { LabfeedError, systemCode } from '../errors.js';
+import { writeDurably } from '../system/filesystem.js';
 
 /**
  * Every user of a machine can open a page on its loopback address, but not everybody may decide about runs. Who may is
