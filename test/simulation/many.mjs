@@ -18,7 +18,7 @@ const ROOT = join(import.meta.dirname, '../..');
 const KIND = process.argv[2] === 'fleet' ? 'fleet' : 'simulate';
 /** Histories of a fleet take longer. */
 const PART = KIND === 'fleet' ? 20 : 500;
-const BUNDLE = join(ROOT, 'node_modules/.simulate', KIND);
+const BUNDLE = join(ROOT, 'node_modules/.simulate/dist', KIND);
 
 const range = /^(\d+)-(\d+)$/.exec(process.argv[KIND === 'fleet' ? 3 : 2] ?? '');
 if (!range) {
@@ -120,7 +120,7 @@ await build({
   build: { ssr: `test/simulation/${KIND}.ts`, outDir: BUNDLE, emptyOutDir: true, target: 'es2024', minify: false },
 });
 // Members of a fleet tell each other their version.
-copyFileSync(join(ROOT, 'package.json'), join(BUNDLE, '../package.json'));
+copyFileSync(join(ROOT, 'package.json'), join(BUNDLE, '../../package.json'));
 print(`seeds ${first}-${last} on Node ${process.versions.node}`);
 await Promise.all(Array.from({ length: availableParallelism() }, work));
 report();
