@@ -210,6 +210,18 @@ describe('damaged data are refused', () => {
     expect(error.where?.line).toBe(line);
   });
 
+  test('a changed last digit shows in numbers of points, of which check values are the last ones', async () => {
+    const counted = (last: number) =>
+      block(`200A00J0\n201A10%\n${last}A10k`)
+        .replace('##XFACTOR= 1', '##XFACTOR= 2')
+        .replace('##FIRSTX= 400', '##FIRSTX= 400.12')
+        .replace('##LASTX= 406', '##LASTX= 406.12');
+    expect(rows(await readAs('jcamp', counted(202), {})).map(({ y }) => y)).toEqual(POINTS.map(({ y }) => y));
+    const error = await refusalAs('jcamp', counted(201), {});
+    expect(error.message).toContain('another x than its place among the points');
+    expect(error.where?.line).toBe(14);
+  });
+
   test('rounded abscissas and counted points are accepted', async () => {
     const finer = (data: string) => block(data).replace('##LASTX= 406', '##LASTX= 401.2');
     const ys = async (text: string) => rows(await readAs('jcamp', text, {})).map(({ y }) => y);

@@ -323,9 +323,9 @@ async function readSeries(
 }
 
 /**
- * The first line whose x is not where the points before it end. If most are exact, a difference of one in the last digit
- * is a mistake. Otherwise only distances are compared, because some programs count points instead: then the distance is
- * the number of points. Written abscissas are often rounded.
+ * The first line whose x is not where the points before it end. If most are as far from their places as each other, a
+ * difference of one in the last digit is a mistake. Otherwise only distances are compared, because some programs count
+ * points instead: then the distance is the number of points. Written abscissas are often rounded.
  */
 function wrongAbscissa(
   abscissas: readonly Abscissa[],
@@ -335,9 +335,12 @@ function wrongAbscissa(
 ): Abscissa | undefined {
   const [first, ...others] = abscissas;
   if (!first) return undefined;
-  const errors = abscissas.map((abscissa) => errorOf(abscissa, start, step, factor));
-  if (errors.filter((error) => error < 0.01).length * 2 > errors.length)
-    return abscissas.find((_, n) => (errors[n] ?? 0) > 0.51);
+  // The x of a check value is that of the last point of the line before, or of the next one.
+  for (const shift of [1, 0]) {
+    const errors = errorsOf(abscissas, shift, { start, step, factor });
+    if (errors.filter((error) => error < 0.01).length * 2 > errors.length)
+      return abscissas.find((_, n) => (errors[n] ?? 0) > 0.51);
+  }
   return others.find(({ value, precision, point, isCheck }) => {
     const distance = value - first.value;
     const isAt = (n: number) => {
@@ -349,11 +352,20 @@ function wrongAbscissa(
   });
 }
 
-/** How far a written abscissa is from its place, in units of its last digit. */
-function errorOf({ value, precision, point, isCheck }: Abscissa, start: number, step: number, factor: number): number {
-  const errorAt = (n: number) =>
-    Math.max(0, Math.abs(value * factor - start - n * step) - 1e-6 * Math.abs(n * step)) / Math.abs(precision * factor);
-  return isCheck ? Math.min(errorAt(point), errorAt(point - 1)) : errorAt(point);
+/** How far abscissas are from their places, compared with the middle one of them, in units of their last digits. */
+function errorsOf(
+  abscissas: readonly Abscissa[],
+  shift: number,
+  { start, step, factor }: { start: number; step: number; factor: number },
+): number[] {
+  const offsets = abscissas.map(({ value, precision, point, isCheck }) => {
+    const distance = (isCheck ? point - shift : point) * step;
+    return { offset: (value * factor - start - distance) / (precision * factor), distance, unit: precision * factor };
+  });
+  const middle = offsets.map(({ offset }) => offset).sort((a, b) => a - b)[Math.floor(offsets.length / 2)] ?? 0;
+  return offsets.map(({ offset, distance, unit }) =>
+    Math.max(0, Math.abs(offset - middle) - Math.abs((1e-6 * distance) / unit)),
+  );
 }
 
 /** A number, a letter that stands for a digit and its meaning, `?` for a missing point, or blanks. */
