@@ -23,7 +23,7 @@ const MAPPING = `parse:
     experiment: { title: "{{ file.stem }} on {{ instrument }}", tags: [reader, "{{ readings.size }} readings"] }`;
 
 /** What one file costs between the folder and the journal, in this process. */
-export async function measureStages(folder, tell) {
+export async function measureStages(folder, tell, rounds = ROUNDS) {
   tell('stages');
   mkdirSync(folder, { recursive: true });
   const [mapped, measured] = instruments(folder);
@@ -36,6 +36,7 @@ export async function measureStages(folder, tell) {
 
   const bare = () => void parseCsv(text);
   const parse = `parse and map ${ROWS} rows`;
+  const compare = (...compared) => compareIn(rounds, ...compared);
   return [
     await compare(parse, 'csv-parse', 3, readAndMap(mapped, file), bare),
     await compare(`${parse}, no mapping given`, 'csv-parse', 6, readAndMap(measured, file), bare),
@@ -79,11 +80,11 @@ function found(path) {
   return { path, location: path, size: Number(size), mtimeNs, inode: ino };
 }
 
-async function compare(what, baseline, target, ours, theirs) {
+async function compareIn(rounds, what, baseline, target, ours, theirs) {
   const us = [];
   const them = [];
   for (const side of [ours, theirs]) for (let n = 0; n < WARM_UP_CALLS; n++) await side();
-  for (let round = 0; round < ROUNDS; round++) {
+  for (let round = 0; round < rounds; round++) {
     us.push(await perCallUs(ours));
     them.push(await perCallUs(theirs));
   }
