@@ -1,10 +1,10 @@
-import type { ParseMapping } from '../config/vocabulary.js';
 import { quotePart } from '../parse/extract/path.js';
 import { isCurve, type Node, numberTexts, UNIT, VALUE, valueAt } from '../parse/extract/tree.js';
 import { isPlainNumber } from '../parse/extract/unread.js';
 import { plural, unique } from '../text.js';
 import { isDate } from './dates.js';
 import type { TableMapping } from './describe.js';
+import { type Facts, nameParts, type Part, type Spec, tableName } from './tree-names.js';
 import { type FoundRecord, isKeyed, isText, itemsOf, matrixCells, NAME, recordsIn } from './tree-shapes.js';
 
 /**
@@ -12,23 +12,10 @@ import { type FoundRecord, isKeyed, isText, itemsOf, matrixCells, NAME, recordsI
  * or samples are rows, and the lists within them are tables of their own, with the values that identify the outer rows.
  */
 
-type Facts = NonNullable<ParseMapping['facts']>;
-type Spec = Facts[string];
-
 export interface TreeDescription {
   readonly facts: Facts;
   readonly tables: Record<string, TableMapping>;
   readonly doubts: readonly string[];
-}
-
-/** Something in each element of a level. `path`: from the element. */
-interface Part {
-  readonly path: string;
-  /** The names on the way, the own name last. */
-  readonly names: readonly string[];
-  readonly nodes: readonly Node[];
-  /** Where its unit is, from the element or the root. */
-  unit?: string | undefined;
 }
 
 /** A list of elements within each element of a level. */
@@ -456,39 +443,6 @@ function keyOf({ names, nodes }: Level): Part {
   const [own = 'key'] = names.slice(-1);
   const single = /[^s]s$/.test(own) ? own.slice(0, -1) : own;
   return { path: 'name()', names: [isWell ? 'well' : single], nodes };
-}
-
-const tableName = (names: readonly string[]): string => cleanName(names.at(-1) ?? '') || 'readings';
-
-const cleanName = (name: string): string => name.replace(/^@/, '').trim();
-
-/** Names that say nothing without that of what they are in. */
-const GENERIC = /^(?:@.*|name|id|text|type|units?|key|code|label|version|status|count|index)$/i;
-
-/** The own name, with as many of the names before it as make it understandable and different from the others. */
-function nameParts(parts: readonly Part[]): [string, Spec][] {
-  const named = parts.map((part) => ({ part, depth: depthOf(part.names) }));
-  const nameOf = ({ part: { names }, depth }: (typeof named)[number]) =>
-    [...new Set(names.slice(-depth).map(cleanName))].join(' ');
-  for (let round = 0; round < 4; round++) {
-    const times = new Map<string, number>();
-    for (const each of named) times.set(nameOf(each), (times.get(nameOf(each)) ?? 0) + 1);
-    for (const each of named) {
-      if ((times.get(nameOf(each)) ?? 0) > 1 && each.depth < each.part.names.length) each.depth++;
-    }
-  }
-  const taken: Record<string, true> = {};
-  return named.map((each) => {
-    const name = unique(nameOf(each) || 'value', taken);
-    taken[name] = true;
-    const { path, unit } = each.part;
-    return [name, unit === undefined ? path : { from: path, unit: { from: unit } }];
-  });
-}
-
-function depthOf(names: readonly string[]): number {
-  // A unit in a list of units is not the value of the name.
-  return names.length > 1 && (GENERIC.test(names.at(-1) ?? '') || UNIT.test(names.at(-2) ?? '')) ? 2 : 1;
 }
 
 const toColumns = (named: readonly (readonly [string, Spec])[]): Record<string, Spec> => Object.fromEntries(named);
