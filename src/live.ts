@@ -160,6 +160,8 @@ const memberSchema = z.object({
   /** Operations that the leader has not applied yet, and those that it has set aside. */
   waiting: z.number(),
   failures: z.number(),
+  /** The address of the notebook, from a machine that delivers or is ready to. An older version does not say. */
+  notebook: z.string().nullish(),
   folders: z.array(folderSchema).default([]),
   alarms: z
     .array(z.object({ kind: z.string(), instrument: maybe(z.string().nullable()), text: z.string() }))

@@ -1,5 +1,5 @@
 import type { Live, LiveMember, MemberFolder } from './live.js';
-import { formatDuration, plural, relativeTime } from './text.js';
+import { formatDuration, joinWords, plural, relativeTime } from './text.js';
 
 /** The machines of a fleet in words, the same in commands and on the page. */
 
@@ -31,6 +31,23 @@ export function alarmsElsewhere(fleet: Fleet | undefined, own: Live['alarms']): 
     }
   }
   return [...machines].map(([text, names]) => `${names.join(', ')}: ${text}`);
+}
+
+/**
+ * The address stands for the notebook in what the fleet records: under another one, a machine knows nothing of what was sent.
+ * Undefined if all machines that deliver, or are ready to, have the same.
+ */
+export function differentNotebooks(members: readonly Pick<LiveMember, 'name' | 'isAway' | 'notebook'>[]) {
+  const machines = new Map<string, string[]>();
+  for (const { name, isAway, notebook } of members)
+    if (notebook != null && !isAway) machines.set(notebook, [...(machines.get(notebook) ?? []), name]);
+  if (machines.size < 2) return undefined;
+  const notebooks = joinWords([...machines].map(([url, names]) => `${url} (${names.join(', ')})`));
+  return {
+    notebooks,
+    text: `the machines that deliver have different addresses of the notebook: ${notebooks}`,
+    hint: 'write the same `notebook.url` on all of them, letter by letter: the one under which runs were filed so far',
+  };
 }
 
 const MAX_SKEW_MS = 5000;

@@ -19,6 +19,7 @@ import { runGoldenTests, type TestResult } from '../mapping/tests.js';
 import { dialectOf } from '../model.js';
 import type { KeyRecord } from '../notebook/responses.js';
 import { joinWords, plural } from '../text.js';
+import { checkFleet } from './fleet.js';
 import {
   checkFolders,
   type Finding,
@@ -215,13 +216,6 @@ function secretProblems(read: () => void): Finding[] {
 
 /** A watcher of a fleet sends nothing to the notebook. */
 const isWatcher = ({ settings: { fleet } }: LoadedConfig): boolean => fleet?.role === 'watch';
-
-async function checkFleet({ settings: { fleet } }: LoadedConfig): Promise<Finding[]> {
-  if (!fleet) return [];
-  const { tryDatabase } = await import('../fleet/database.js');
-  const problem = await tryDatabase(fleet);
-  return problem ? [{ level: 'wrong', ...problem }] : [{ level: 'good', text: 'the database of the fleet answers' }];
-}
 
 async function checkNotebook({ notebook, placeOf, instruments }: LoadedConfig): Promise<Finding[]> {
   if (!notebook) return [];

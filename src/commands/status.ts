@@ -11,6 +11,7 @@ import {
   describeOlder,
   describeQueue,
   describeSeen,
+  differentNotebooks,
   type Place,
   placesElsewhere,
 } from '../members.js';
@@ -303,8 +304,14 @@ export function needsAttention(status: Status): Attention[] {
     ]),
     ...overview.instruments.flatMap((instrument) => [...parkedAttention(instrument), ...backlogAttention(instrument)]),
     ...placesElsewhere(running ? live?.fleet : undefined).flatMap(placeAttention),
+    ...notebookAttention(running ? live?.fleet : undefined),
     ...waitingUploads(status),
   ];
+}
+
+function notebookAttention(fleet: Live['fleet']): Attention[] {
+  const different = differentNotebooks(fleet?.members ?? []);
+  return different ? [{ instrument: undefined, text: different.text, command: different.hint }] : [];
 }
 
 /** What only the other machine can decide or explain. Its parked runs are those of the fleet. */

@@ -416,9 +416,17 @@ function readListed({ name, value, config }: CheckedEntry): ListedInstrument {
 /** One of which nothing but the name is known. */
 export const listInstrument = (name: string): ListedInstrument => ({ name, ...DEFAULTS });
 
-/** Without an instrument there is nothing to do. Usually its key is misspelt, which is then one of the problems. */
-export function missingInstruments({ listed, incompleteBecause, placeOf }: LoadedConfig): Problem[] {
-  if (listed.length > 0 || incompleteBecause.length > 0) return [];
+/**
+ * Without an instrument there is nothing to do, except for a machine that only delivers. Usually its key is misspelt, which is
+ * then one of the problems.
+ */
+export function missingInstruments({
+  listed,
+  incompleteBecause,
+  placeOf,
+  settings: { fleet },
+}: LoadedConfig): Problem[] {
+  if (listed.length > 0 || incompleteBecause.length > 0 || fleet?.role === 'deliver') return [];
   const hint =
     'add one to instruments, or check the globs of include. `labfeed learn FILE` suggests one for a sample file';
   return [{ where: placeOf(['instruments']), message: 'there is no instrument', hint, stops: 'daemon' }];

@@ -251,6 +251,8 @@ export function adviseConnection(error: unknown): string | undefined {
   if (code === '42501') return 'let the user create the schema: GRANT CREATE ON DATABASE labfeed TO labfeed';
   if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') return 'write a host name of the certificate in `journal`';
   if (code === 'CERT_HAS_EXPIRED') return 'renew the certificate of the database server';
+  if (error instanceof Error && error.message.includes('password must be a string'))
+    return 'set `fleet.password`, or name server, port, database and user in ~/.pgpass, which only its owner may read';
   if (error instanceof Error && error.message.includes('does not support SSL'))
     return 'give the database server a certificate, and set `ssl = on` there';
   if (/CERT|SELF_SIGNED|UNABLE_TO|ERR_TLS/.test(code)) return 'name the authority of the certificate in `fleet.ca`';
@@ -258,11 +260,15 @@ export function adviseConnection(error: unknown): string | undefined {
 }
 
 /** Why the database cannot be used, and what to do; undefined if it can. */
-export async function tryDatabase(config: FleetConfig) {
+export async function tryDatabase(
+  config: FleetConfig,
+  ask: (postgres: Postgres) => Promise<void> = async () => undefined,
+) {
   let postgres: Postgres | undefined;
   try {
     postgres = new Postgres(config, () => undefined);
     await postgres.transaction((client) => client.query('SELECT 1'));
+    await ask(postgres);
     return undefined;
   } catch (error) {
     const { what, hint } = splitHint(explain(error));

@@ -111,6 +111,7 @@ export async function joinFleet(deps: FleetDeps) {
       for (const instrument of own.instruments) notePlace(places, instrument);
       return own;
     },
+    notebook: () => (isDeliverer ? config.notebook.url : undefined),
     listed: () => config.listed,
     listEveryMs: isDeliverer ? 0 : LIST_MS,
   });

@@ -11,6 +11,7 @@ import { applyRequests, isAboutRun, type Outcome, withoutRuns } from '../journal
 import { readFacts, readWholeRun } from '../journal/whole-runs.js';
 import type { Live, LiveMember } from '../live.js';
 import type { Log } from '../log.js';
+import { differentNotebooks } from '../members.js';
 import type { Spool } from '../spool.js';
 import { version } from '../system/process.js';
 import { plural } from '../text.js';
@@ -174,6 +175,8 @@ interface MemberDeps {
   /** How far the working copy has followed; undefined for a watcher. */
   followed(): number | undefined;
   live(): Live;
+  /** Its address, on a machine that delivers or is ready to. */
+  notebook(): string | undefined;
   /** The instruments of this machine, for `recover`. */
   listed(): readonly ListedInstrument[];
   /** How often the list of members is read. */
@@ -223,6 +226,15 @@ export function createMember(deps: MemberDeps) {
   let members: LiveMember[] = [];
   let listed: { readonly at: number; readonly monotonic: number } | undefined;
   let readAt = Number.NEGATIVE_INFINITY;
+  let warned: string | undefined;
+  /** Once for each difference, on the machines that could take over. */
+  function compareNotebooks(): void {
+    const different = deps.notebook() === undefined ? undefined : differentNotebooks(members);
+    const { notebooks, hint } = different ?? {};
+    if (notebooks !== undefined && notebooks !== warned)
+      log.warn({ notebooks, hint }, 'the machines that deliver have different addresses of the notebook');
+    warned = notebooks;
+  }
   const beating = every(HEARTBEAT_MS, clock, async () => {
     try {
       await check();
@@ -230,6 +242,7 @@ export function createMember(deps: MemberDeps) {
       if (clock.monotonic() - readAt < deps.listEveryMs) return undefined;
       readAt = clock.monotonic();
       members = await listMembers(deps.postgres, clock);
+      compareNotebooks();
       listed = { at: clock.now(), monotonic: clock.monotonic() };
     } catch (error) {
       failed(error);

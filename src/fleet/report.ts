@@ -13,6 +13,8 @@ interface ReportDeps {
   /** How far the working copy has followed; undefined for a watcher. */
   followed(): number | undefined;
   live(): Live;
+  /** Its address, on a machine that delivers or is ready to. */
+  notebook(): string | undefined;
   /** The instruments of this machine, for `recover`. */
   listed(): readonly ListedInstrument[];
 }
@@ -35,7 +37,7 @@ export async function beat(deps: ReportDeps): Promise<void> {
 }
 
 /** One entry for each instrument, none for files. Parts of it have the names that older versions use, which read it, too. */
-async function reportOf({ journal, live, listed }: ReportDeps) {
+async function reportOf({ journal, live, notebook, listed }: ReportDeps) {
   const { version, instruments, alarms } = live();
   const backlogs = await journal.intake.backlogs();
   const tallies = journal.store.db.rows<{ instrument: string; state: string; runs: number }>`
@@ -46,6 +48,7 @@ async function reportOf({ journal, live, listed }: ReportDeps) {
       .reduce((sum, { runs }) => sum + runs, 0);
   return {
     version,
+    notebook: notebook(),
     instruments: instruments.map(
       ({ name, watch, line, folder, lastFileAt, silenceMs, waiting, unreadable, stuck }) => ({
         ...{ name, watch, line, folder, lastFileAt, silenceMs },
@@ -98,7 +101,7 @@ export async function listMembers(postgres: Postgres, clock: Clock): Promise<Liv
        (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS "databaseNow",
        seen_at < clock_timestamp() - ${AWAY} AS "isAway", skew_ms AS "skewMs",
        coalesce(members.id = leader AND until > now(), false) AS leads, coalesce(waiting, 0) AS waiting,
-       coalesce(failures, 0) AS failures, live->'instruments' AS instruments, live->'alarms' AS alarms
+       coalesce(failures, 0) AS failures, live->>'notebook' AS notebook, live->'instruments' AS instruments, live->'alarms' AS alarms
        FROM labfeed.fleet, labfeed.members
        LEFT JOIN (SELECT member, count(*) AS waiting FROM labfeed.operations GROUP BY 1) AS sent ON sent.member = members.id
        LEFT JOIN (SELECT member, count(*) AS failures FROM labfeed.failures GROUP BY 1) AS failed

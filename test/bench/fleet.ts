@@ -61,6 +61,7 @@ async function createWatcher(n: number, url: string, fleet: string, postgres: Po
     idle: () =>
       createMember({
         ...{ ...shared, ...around, clock: systemClock, log, listEveryMs: 60_000 },
+        notebook: () => undefined,
         live: () =>
           ({
             version: '1',

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { needsAttention, type Status, statusAsText } from '../../src/commands/status.js';
 import type { InstrumentSummary } from '../../src/journal/reader.js';
+import type { LiveMember } from '../../src/live.js';
 import { RUN_STATES, type RunState } from '../../src/model.js';
 import { someLive } from '../support/live.js';
 import { someFolder, someMember } from '../support/page-states.js';
@@ -157,6 +158,24 @@ test('raw files that wait to be attached are shown, with what keeps them and wha
   expect(needsAttention(status({ overview })).map((one) => one.text)).toEqual([
     'balance: 1 raw file waits to be attached: the run was filed at https://old.example.org, which is not the configured notebook',
     'retired: 2 raw files wait to be attached: retired is not in the configuration, or has an error there',
+  ]);
+});
+
+test('machines that deliver with different addresses of the notebook need attention', () => {
+  const needs = (...members: LiveMember[]) =>
+    needsAttention(
+      status({ live: someLive({ fleet: { name: 'pc1', delivers: true, trouble: undefined, kept: 0, members } }) }),
+    ).filter(({ command }) => command.includes('notebook.url'));
+  const machine = (name: string, notebook?: string, isAway = false) =>
+    someMember(name, { notebook, isAway, alarms: [], folders: [] });
+  const [one, two] = ['https://eln.example.org', 'https://eln.example.org:443'];
+  expect(needs(machine('pc1', one), machine('pc2', one), machine('pc3'), machine('pc4', two, true))).toEqual([]);
+  expect(needs(machine('pc1', one), machine('pc2', two), machine('pc3', one))).toEqual([
+    {
+      instrument: undefined,
+      text: `the machines that deliver have different addresses of the notebook: ${one} (pc1, pc3) and ${two} (pc2)`,
+      command: expect.stringContaining('write the same `notebook.url` on all of them, letter by letter'),
+    },
   ]);
 });
 

@@ -85,6 +85,7 @@ async function handOver(runs: number, { url, id, postgres }: Awaited<ReturnType<
     rescan: () => undefined,
     followed: () => undefined,
     live: () => ({}) as never,
+    notebook: () => undefined,
     listed: () => [],
   });
   onTestFinished(() => sending.stop());

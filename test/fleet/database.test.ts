@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Command } from 'commander';
@@ -107,6 +107,26 @@ instruments: { balance: { watch: ${folder} } }
     const refused = await check(site({ ca: makeAuthority('Other').pem }).file);
     expect(refused).toMatch(/cannot use the database of the fleet: .*certificate[\s\S]*exit 1$/);
     expect(refused).toContain('name the authority of the certificate in `fleet.ca`');
+  });
+
+  test('without a password in the configuration, that of ~/.pgpass is used; what to do is said if there is none', async () => {
+    const home = tempFolder();
+    vi.stubEnv('HOME', home);
+    onTestFinished(() => void vi.unstubAllEnvs());
+    for (const name of ['PGPASSFILE', 'PGPASSWORD']) vi.stubEnv(name, undefined);
+    const file = join(home, '.pgpass');
+    const lines = (password: string) => `db.example.org:*:*:pc:other\nlocalhost:${cluster.port}:*:pc:${password}\n`;
+    const fleet = { ...site().fleet, password: undefined, passwordFrom: undefined };
+    const advice =
+      'set `fleet.password`, or name server, port, database and user in ~/.pgpass, which only its owner may read';
+    expect(await tryDatabase(fleet)).toMatchObject({ hint: advice });
+    writeFileSync(file, lines(PASSWORD), { mode: 0o600 });
+    expect(await tryDatabase(fleet)).toBeUndefined();
+    writeFileSync(file, lines('wrong-horse-8'));
+    expect((await tryDatabase(fleet))?.text).toContain('password authentication failed');
+    writeFileSync(file, lines(PASSWORD));
+    chmodSync(file, 0o644);
+    expect(await tryDatabase(fleet)).toMatchObject({ hint: advice });
   });
 
   test('the password is in no error and in no log', async () => {

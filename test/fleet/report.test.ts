@@ -17,7 +17,8 @@ type Fleet = Awaited<ReturnType<typeof newFleet>>;
 async function reporting({ postgres, member }: Fleet, name: string, live: () => Partial<Live>, aheadMs = 0) {
   const { own, member: number, outbox } = await member(name);
   const clock = { ...systemClock, now: () => systemClock.now() + aheadMs };
-  const shared = { journal: own, postgres, clock, member: () => number, followed: () => undefined, listed: () => [] };
+  const around = { member: () => number, followed: () => undefined, listed: () => [], notebook: () => undefined };
+  const shared = { journal: own, postgres, clock, ...around };
   return { number, outbox, beat: () => beat({ ...shared, live: () => someLive(live()) }) };
 }
 

@@ -9,6 +9,7 @@ import { applyChanges, fromPostgres, readChangeset, toPostgres } from '../../src
 import { Postgres } from '../../src/fleet/database.js';
 import { joinFleet } from '../../src/fleet/fleet.js';
 import { LEASE_MS, takeLease } from '../../src/fleet/lease.js';
+import { FLEET_STEPS } from '../../src/fleet/tables.js';
 import { prepareSchema } from '../../src/fleet/upgrade.js';
 import { follow, lead, openWorkingCopy, type WorkingCopy } from '../../src/fleet/working-copy.js';
 import { createJournal, openJournal } from '../../src/journal/journal.js';
@@ -16,7 +17,7 @@ import { MIGRATIONS } from '../../src/journal/migrations.js';
 import type { NewRun, Reading } from '../../src/outbox.js';
 import { Spool } from '../../src/spool.js';
 import { useCluster } from '../support/leading-fleet.js';
-import { memberOf, noPostgres } from '../support/postgres.js';
+import { connectTo, memberOf, noPostgres } from '../support/postgres.js';
 import { silentLog } from '../support/silent-log.js';
 import { someLive } from '../support/status-server.js';
 import { tempFolder } from '../support/temp-folder.js';
@@ -379,6 +380,38 @@ describe.skipIf(noPostgres)('with PostgreSQL', () => {
       steps.pop();
     }
   });
+
+  test.each(['an empty database', 'the tables of an older version'])(
+    'machines that start at the same time bring %s up to date once, with all rows',
+    async (from) => {
+      const { url, postgres, id } = await newFleet();
+      const copy = openWorkingCopy(':memory:');
+      const { journal, lease } = await leading(postgres, id, copy);
+      await journal.outbox.add(newRun(1), reading('a'));
+      await journal.store.commit(() => undefined);
+      await lease.release(true);
+      const isEmpty = from === 'an empty database';
+      if (isEmpty) await postgres.run('DROP SCHEMA labfeed CASCADE');
+      const [steps, fleetSteps] = [MIGRATIONS as string[], FLEET_STEPS as string[]];
+      steps.push("ALTER TABLE runs ADD COLUMN colour TEXT; UPDATE runs SET colour = 'red';");
+      fleetSteps.push('ALTER TABLE labfeed.members ADD COLUMN colour text');
+      try {
+        const starting = Array.from({ length: 4 }, () => connectTo(url));
+        onTestFinished(async () => void (await Promise.all(starting.map((one) => one.close()))));
+        // A machine that only watches does not change the tables of the journal.
+        const schemas = await Promise.all(starting.map((one, n) => prepareSchema(one, n > 0)));
+        expect(new Set(schemas.map((schema) => schema.id))).toHaveLength(1);
+        expect(schemas.slice(1).map(({ journal: version }) => version)).toEqual(Array(3).fill(MIGRATIONS.length));
+        expect(await postgres.rows('SELECT epoch, version FROM labfeed.fleet, labfeed.version')).toEqual([
+          { epoch: isEmpty ? 1 : lease.epoch + 1, version: FLEET_STEPS.length },
+        ]);
+        expect(await postgres.rows('SELECT colour FROM labfeed.runs')).toEqual(isEmpty ? [] : [{ colour: 'red' }]);
+      } finally {
+        steps.pop();
+        fleetSteps.pop();
+      }
+    },
+  );
 
   test('a newer schema is refused and stays as it is', async () => {
     const { postgres } = await newFleet();

@@ -132,5 +132,8 @@ describe.skipIf(noPostgres)('any machine of a fleet answers for all', () => {
     const away = await ask('why', 'other.csv');
     expect(away.status).toBe(1);
     expect(away.stderr).toContain('older runs of other machines are not known: the database of the fleet is away');
+    const notShown = await ask('show', String(id));
+    expect(notShown.status).toBe(1);
+    expect(notShown.stderr).toContain('older runs of other machines are not known: the database of the fleet is away');
   });
 });

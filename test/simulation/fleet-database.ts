@@ -22,6 +22,8 @@ export interface SimulatedDatabase {
   open(process: SimulatedProcess, link: Link): Postgres;
   /** Calls under way fail, and others for this time. Commits stay. `aheadMs`: its clock changes by this much, as after a failover. */
   restart(downMs: number, aheadMs: number): void;
+  /** Somebody sets its clock. */
+  setClock(byMs: number): void;
   /** How many operations of members were not applied yet. */
   waiting(): number;
   /** Until the lease ends by its clock. */
@@ -453,6 +455,10 @@ export function createDatabase(
       timeline.at(downMs, () => {
         isUp = true;
       });
+    },
+    setClock(byMs) {
+      trace?.(`the clock of the database is set by ${byMs} ms`);
+      aheadMs += byMs;
     },
     waiting: () => [...operations.values()].reduce((sum, own) => sum + own.size, 0),
     leaseLeftMs: () => state.until - now(),

@@ -1,5 +1,5 @@
 import type { LimiterState, LiveAlarm, LiveInstrument } from '../../live.js';
-import { alarmsElsewhere, type Place, placesElsewhere } from '../../members.js';
+import { alarmsElsewhere, differentNotebooks, type Place, placesElsewhere } from '../../members.js';
 import {
   asSentence,
   capitalize,
@@ -104,7 +104,13 @@ const otherAlarms = ({ live }: PageState): Problem[] => [
     .filter(({ kind }) => !COVERED.includes(kind))
     .map(({ kind, text }) => (kind === 'folder' ? error(text) : warning(text))),
   ...alarmsElsewhere(live.fleet, live.alarms).map(warning),
+  ...differentAddresses(live),
 ];
+
+function differentAddresses({ fleet }: PageState['live']): Problem[] {
+  const different = differentNotebooks(fleet?.members ?? []);
+  return different ? [warning(`${different.text}; ${different.hint}`)] : [];
+}
 
 const MAX_NAMED = 5;
 
