@@ -103,7 +103,7 @@ export function loadConfig(file: string, draft?: DraftFile): LoadedConfig {
   };
   reportUnknownKeys(main, top, Object.keys(configSchema.shape), { problems, hiding });
   const settings = readSettings(setting, main);
-  if (settings.fleet === undefined) problems.push(...refuseFleetKeys(main, top));
+  if (settings.fleet === undefined && !wrong.has('journal')) problems.push(...refuseFleetKeys(main, top));
   // A watcher has no key, and sends nothing to the notebook.
   const isWatcher = settings.fleet?.role === 'watch' && top['notebook'] === undefined;
   const written = isWatcher ? notebookSchema.parse(NO_NOTEBOOK) : setting('notebook');
@@ -416,25 +416,24 @@ function readListed({ name, value, config }: CheckedEntry): ListedInstrument {
 /** One of which nothing but the name is known. */
 export const listInstrument = (name: string): ListedInstrument => ({ name, ...DEFAULTS });
 
+/** With a mistake in `journal` or `role`, it is not known whether this machine only delivers. */
+const mayOnlyDeliver = ({ settings: { fleet }, invalidSettings }: LoadedConfig): boolean =>
+  fleet?.role === 'deliver' || invalidSettings.has('journal') || invalidSettings.has('role');
+
 /**
  * Without an instrument there is nothing to do, except for a machine that only delivers. Usually its key is misspelt, which is
  * then one of the problems.
  */
-export function missingInstruments({
-  listed,
-  incompleteBecause,
-  placeOf,
-  settings: { fleet },
-}: LoadedConfig): Problem[] {
-  if (listed.length > 0 || incompleteBecause.length > 0 || fleet?.role === 'deliver') return [];
+export function missingInstruments(config: LoadedConfig): Problem[] {
+  if (config.listed.length > 0 || config.incompleteBecause.length > 0 || mayOnlyDeliver(config)) return [];
   const hint =
     'add one to instruments, or check the globs of include. `labfeed learn FILE` suggests one for a sample file';
-  return [{ where: placeOf(['instruments']), message: 'there is no instrument', hint, stops: 'daemon' }];
+  return [{ where: config.placeOf(['instruments']), message: 'there is no instrument', hint, stops: 'daemon' }];
 }
 
 /** Rejects a configuration with which the daemon would do nothing. */
 export function requireInstruments(config: LoadedConfig): void {
-  if (config.listed.length === 0 && config.settings.fleet?.role !== 'deliver')
+  if (config.listed.length === 0 && !mayOnlyDeliver(config))
     throw new ConfigError([...config.problems, ...missingInstruments(config)]);
 }
 

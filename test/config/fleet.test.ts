@@ -1,16 +1,19 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { loadConfig } from '../../src/config/load.js';
+import { loadConfig, missingInstruments, requireInstruments } from '../../src/config/load.js';
+import { ConfigError } from '../../src/errors.js';
 import { tempFolder } from '../support/temp-folder.js';
 
-function load(text: string) {
+function loadExactly(text: string) {
   const folder = tempFolder();
   const file = join(folder, 'labfeed.yaml');
-  writeFileSync(file, `instruments: { balance: { watch: data } }\n${text}`);
+  writeFileSync(file, text);
   const config = loadConfig(file);
   return { ...config, folder, messages: config.problems.map(({ message }) => message) };
 }
+
+const load = (text: string) => loadExactly(`instruments: { balance: { watch: data } }\n${text}`);
 
 const NOTEBOOK = 'notebook: { url: https://eln.example.org, key: { env: KEY } }\n';
 
@@ -27,6 +30,30 @@ test('a watcher needs no notebook, and keeps its own journal in its folder', () 
 test('a deliverer needs a notebook', () => {
   expect(load('journal: postgres://labfeed@db.example.org/labfeed\n').messages).toHaveLength(1);
   expect(load(`${NOTEBOOK}journal: postgres://labfeed@db.example.org/labfeed\n`).messages).toEqual([]);
+});
+
+test('a machine that only delivers needs no instruments, one that watches does', () => {
+  const of = (settings: string) =>
+    loadExactly(`${NOTEBOOK}journal: postgres://labfeed@db.example.org/labfeed\n${settings}`);
+  const deliverer = of('role: deliver\n');
+  expect(deliverer.messages).toEqual([]);
+  expect(missingInstruments(deliverer)).toEqual([]);
+  expect(() => requireInstruments(deliverer)).not.toThrow();
+  for (const role of ['role: watch\n', 'role: all\n', '']) {
+    const watcher = of(role);
+    expect(missingInstruments(watcher)).toMatchObject([{ message: 'there is no instrument', stops: 'daemon' }]);
+    expect(() => requireInstruments(watcher)).toThrow(ConfigError);
+  }
+});
+
+test('a mistake in the settings that say whether a machine only delivers is the only one that is reported', () => {
+  const reported = (text: string) => {
+    const config = loadExactly(`${NOTEBOOK}${text}`);
+    return [...config.messages, ...missingInstruments(config).map(({ message }) => message)];
+  };
+  const url = 'postgres://labfeed@db.example.org/labfeed';
+  expect(reported(`journal: ${url}\nrole: delver\n`)).toEqual([expect.stringContaining('role')]);
+  expect(reported(`journal: ${url}?sslmode=require\nrole: deliver\n`)).toEqual([expect.stringContaining('sslmode')]);
 });
 
 test('a password in the URL is refused and not repeated', () => {
