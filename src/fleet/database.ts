@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import pg from 'pg';
 import type { FleetConfig } from '../config/fleet.js';
 import { explain, LabfeedError, splitHint } from '../errors.js';
+import { type AskingServer, NoPasswordError, usualPassword } from './pgpass.js';
 
 /** The connection to PostgreSQL. One pool per process; every call is a statement or a transaction of its own. */
 export class Postgres {
@@ -168,8 +169,12 @@ function optionsOf(
     ...(port && { port: Number(port) }),
     ...(pathname.length > 1 && { database: decodeURIComponent(pathname.slice(1)) }),
     ...(username && { user: decodeURIComponent(username) }),
-    // Without one, `pg` looks for it in .pgpass. Read at each connection, so that it can be replaced.
-    ...(password && { password: () => readPassword(password, conceal) }),
+    // Asked for at each connection, so that it can be replaced. `pg` names the server, although its type does not say so.
+    password: (server?: AskingServer) => {
+      const found = password?.() ?? (server ? usualPassword(server) : '');
+      conceal(found);
+      return found;
+    },
     // Public authorities, or only the given one; the name in the certificate must be that of the host.
     ssl: isEncrypted && (ca === undefined ? true : { ca: readAuthority(ca) }),
     application_name: 'labfeed',
@@ -193,12 +198,6 @@ function readAuthority(path: string): string {
     });
   }
   throw new LabfeedError(`${path} has no certificate`, { hint: 'name a PEM file in `fleet.ca`' });
-}
-
-function readPassword(read: () => string, conceal: (secret: string) => void): string {
-  const password = read();
-  conceal(password);
-  return password;
 }
 
 const BIGINT = 20;
@@ -251,7 +250,7 @@ export function adviseConnection(error: unknown): string | undefined {
   if (code === '42501') return 'let the user create the schema: GRANT CREATE ON DATABASE labfeed TO labfeed';
   if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') return 'write a host name of the certificate in `journal`';
   if (code === 'CERT_HAS_EXPIRED') return 'renew the certificate of the database server';
-  if (error instanceof Error && error.message.includes('password must be a string'))
+  if (error instanceof NoPasswordError)
     return 'set `fleet.password`, or name server, port, database and user in ~/.pgpass, which only its owner may read';
   if (error instanceof Error && error.message.includes('does not support SSL'))
     return 'give the database server a certificate, and set `ssl = on` there';

@@ -109,42 +109,62 @@ instruments: { balance: { watch: ${folder} } }
     expect(refused).toContain('name the authority of the certificate in `fleet.ca`');
   });
 
-  test('without a password in the configuration, that of ~/.pgpass is used; what to do is said if there is none', async () => {
+  /** The same configuration without a password: that of ~/.pgpass is used. */
+  function withPasswordFile() {
     const home = tempFolder();
     vi.stubEnv('HOME', home);
     onTestFinished(() => void vi.unstubAllEnvs());
     for (const name of ['PGPASSFILE', 'PGPASSWORD']) vi.stubEnv(name, undefined);
     const file = join(home, '.pgpass');
-    const lines = (password: string) => `db.example.org:*:*:pc:other\nlocalhost:${cluster.port}:*:pc:${password}\n`;
-    const fleet = { ...site().fleet, password: undefined, passwordFrom: undefined };
-    const advice =
+    return {
+      file,
+      write: (password: string) =>
+        writeFileSync(file, `db.example.org:*:*:pc:other\nlocalhost:${cluster.port}:*:pc:${password}\n`, {
+          mode: 0o600,
+        }),
+      fleet: { ...site().fleet, password: undefined, passwordFrom: undefined },
+    };
+  }
+
+  test('without a password in the configuration, that of ~/.pgpass is used; what to do is said if there is none', async () => {
+    const { file, write, fleet } = withPasswordFile();
+    const hint =
       'set `fleet.password`, or name server, port, database and user in ~/.pgpass, which only its owner may read';
-    expect(await tryDatabase(fleet)).toMatchObject({ hint: advice });
-    writeFileSync(file, lines(PASSWORD), { mode: 0o600 });
+    expect(await tryDatabase(fleet)).toMatchObject({ text: expect.stringContaining(`${file} does not exist`), hint });
+    write(PASSWORD);
     expect(await tryDatabase(fleet)).toBeUndefined();
-    writeFileSync(file, lines('wrong-horse-8'));
+    write('wrong-horse-8');
     expect((await tryDatabase(fleet))?.text).toContain('password authentication failed');
-    writeFileSync(file, lines(PASSWORD));
+    write(PASSWORD);
     chmodSync(file, 0o644);
-    expect(await tryDatabase(fleet)).toMatchObject({ hint: advice });
+    expect(await tryDatabase(fleet)).toMatchObject({ text: expect.stringContaining('other users may read'), hint });
   });
 
-  test('the password is in no error and in no log', async () => {
+  test.each(['`fleet.password`', '~/.pgpass'])('the password of %s is in no error and in no log', async (from) => {
     const lines: string[] = [];
-    const { log, conceal } = createLog({
+    const { log, conceal, isSecretIn } = createLog({
       level: 'trace',
       destination: { write: (line: string) => void lines.push(line) },
     });
+    const warnings: Error[] = [];
+    const note = (warning: Error): void => void warnings.push(warning);
+    process.on('warning', note);
+    onTestFinished(() => void process.off('warning', note));
+    const own = withPasswordFile();
     for (const password of [PASSWORD, 'wrong-horse-8']) {
-      const postgres = new Postgres(site({ password }).fleet, conceal);
+      own.write(password);
+      const postgres = new Postgres(from === '~/.pgpass' ? own.fleet : site({ password }).fleet, conceal);
       const error = await postgres.rows('SELECT no_such_column').catch((reason: unknown) => reason);
       log.error({ err: error, config: postgres, password }, `cannot connect with ${password}`);
       expect(error).toBeInstanceOf(Error);
       expect(JSON.stringify([error, String(error), (error as Error).stack, postgres.trouble])).not.toContain(password);
+      // So a file that contains it is not filed.
+      expect(isSecretIn(`password: ${password}`)).toBe(true);
       await postgres.close();
     }
     expect(lines).toHaveLength(2);
     expect(lines.join()).not.toMatch(/horse/);
+    expect(warnings).toEqual([]);
   });
 });
 
