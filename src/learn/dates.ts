@@ -40,6 +40,8 @@ export interface FoundDates {
   readonly columns: ReadonlyMap<string, JoinedColumns>;
   /** A date that is not that of the run, or may not be: `Exported: 2026-02-01`. */
   readonly other?: OtherDate | undefined;
+  /** Dates with times in the rows, in a form that nothing reads: the date in the file's name may be that of a copy. */
+  readonly unread?: OtherDate | undefined;
 }
 
 interface FirstRow {
@@ -76,10 +78,12 @@ export function settleDates(found: FoundDates, source: Pick<Source, 'name' | 'pa
     ? undefined
     : inLine
       ? { ...inLine, formats: [] }
-      : findNameDate(source.name, found.rowDays);
+      : found.unread
+        ? undefined
+        : findNameDate(source.name, found.rowDays);
   const formats = [...sure, ...(elsewhere?.formats ?? []), ...(found.firstRow?.format ? [found.firstRow.format] : [])];
   return {
-    undated: hasDate || elsewhere ? undefined : (found.other ?? found.inLine?.other),
+    undated: hasDate || elsewhere ? undefined : (found.unread ?? found.other ?? found.inLine?.other),
     settle(mapping: ParseMapping): ParseMapping {
       const meta = [...[mapping.meta ?? []].flat(), ...(elsewhere ? [elsewhere.finder] : [])];
       return describeDates(found, formats, elsewhere ? { ...mapping, meta } : mapping);
@@ -142,11 +146,15 @@ export function findDates(
   const columns = new Map<string, JoinedColumns>();
   const rows: DateColumn[] = [];
   const dated: string[] = [];
+  let unread: OtherDate | undefined;
   for (const table of tables) {
     rows.push(...findEpochColumn(table));
     for (const [n, column] of table.columns.entries()) {
       const days = textsOf(table, n, isDate);
       const { name: day } = column;
+      const [moment] = days.length === 0 ? textsOf(table, n, (text) => MOMENT.test(text)) : [];
+      if (moment !== undefined && roleOf(day) !== 'other')
+        unread ??= { text: day === '' ? moment : `${day}: ${moment}` };
       if (days.length === 0 || (NUMBER_NAME.test(day) && !days.every(hasTime))) continue;
       pools.push({ name: day, texts: days });
       const times = days.some(hasTime) ? undefined : timesBeside(table, n, days.length);
@@ -167,7 +175,7 @@ export function findDates(
   const isCompact = compact && RANK[compact.role] > RANK[written?.role ?? 'other'];
   const fact = isCompact ? compact.fact : written?.fact;
   const texted = [...facts.map(({ text }) => text), ...texts];
-  const found = { pools, columns, days: new Set(texted.flatMap(daysIn)), texts, rowDays: firstAndLast(dated) };
+  const found = { pools, columns, days: new Set(texted.flatMap(daysIn)), texts, rowDays: firstAndLast(dated), unread };
   const row = firstRowDate(rows, tables);
   const added = columns.get(row?.table ?? '');
   // Rows of a tree keep day and time apart.
@@ -185,6 +193,9 @@ export function findDates(
     ...(other && { other: factDate(other) }),
   };
 }
+
+/** Looks like a day and a time. */
+const MOMENT = /^\d{1,4}[./-]\d{1,2}[./-]\d{1,4}\D+\d{1,2}:\d\d/;
 
 /** In any order of day and month. */
 function firstAndLast(texts: readonly string[]): Days | undefined {

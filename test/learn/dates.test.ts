@@ -299,12 +299,9 @@ describe('a date that is not that of the run for sure is a doubt', () => {
 
 describe('the date in the name of a file', () => {
   const rows = 'No,Timestamp,Kind,Level\n1,,Alert,70\n2,2024-03-02T00:03,Reading,118\n3,2024-03-05T00:08,Reading,121\n';
-  const finders = async (name: string) => {
-    const { mapping } = await measureFile(
-      openFile({ path: `runs/${name}`, name, content: Buffer.from(rows) }, withDefaults({})),
-    );
-    return mapping.meta;
-  };
+  const measureNamed = (name: string, text: string) =>
+    measureFile(openFile({ path: `runs/${name}`, name, content: Buffer.from(text) }, withDefaults({})));
+  const finders = async (name: string) => (await measureNamed(name, rows)).mapping.meta;
 
   test.each(['Export_2024-03-16.csv', 'Export_20240301.csv', '3_6_2024_9_15_00_AM.csv'])(
     'is not that of the run if no row is of that time: %s',
@@ -319,6 +316,13 @@ describe('the date in the name of a file', () => {
       expect(await finders(name)).toMatchObject([{ in: 'name' }]);
     },
   );
+
+  test('is not used if the rows have dates in a form that is not read, and those are named', async () => {
+    const text = rows.replaceAll('T00', ' # 00');
+    const { mapping, undated } = await measureNamed('Export_2024-03-02.csv', text);
+    expect(mapping.meta).toBeUndefined();
+    expect(undated?.text).toBe('Timestamp: 2024-03-02 # 00:03');
+  });
 });
 
 test('a day can end with a dot, also before the time', async () => {

@@ -127,6 +127,7 @@ describe('a text that is used as a date', () => {
     ['2026-01-05', '2026-01-05'],
     ['25/12/2026', '2026-12-25'],
     ['12/25/2026 3:00 PM', '2026-12-25T15:00:00'],
+    ['12.17.21 03:30:46 PM', '2021-12-17T15:30:46'],
     ['10/10/2026', '2026-10-10'],
     ['2026/01/05 07:57', '2026-01-05T07:57:00'],
     ['21/Nov/2025', '2025-11-21'],
@@ -177,6 +178,7 @@ describe('a text that is used as a date', () => {
     ['03/04/2026', ['dd/MM/yyyy', 'MM/dd/yyyy']],
     ['3-4-2026 10:00', ['d-M-yyyy H:mm', 'M-d-yyyy H:mm']],
     ['07.08.25', ['dd.MM.yy', 'yy.MM.dd']],
+    ['03.04.2021 3:30 PM', ['dd.MM.yyyy h:mm a', 'MM.dd.yyyy h:mm a']],
     ['07/08/25', ['dd/MM/yy', 'MM/dd/yy', 'yy/MM/dd']],
   ])('%s is ambiguous, and all formats that read it are listed', (text, formats) => {
     const read = readDate(text, {});

@@ -98,7 +98,7 @@ function momentCandidates(text: string): DateCandidate[] {
   // `21.2.2012.`, with a dot behind each ordinal number.
   if (clock === undefined && /^\d{1,2}\.\d{1,2}\.\d{4}\.$/.test(day))
     return dayCandidates(day.slice(0, -1)).map(({ format, iso }) => ({ format: `${format}.`, iso }));
-  return dayCandidates(day).flatMap(({ format, iso }) => {
+  return dayCandidates(day, HALF_OF_DAY.test(clock ?? '')).flatMap(({ format, iso }) => {
     // If a day can have one digit, so can the hour.
     const time = clock === undefined ? { format: '', iso: '' } : readTime(clock, /dd/.test(format));
     if (!time) return [];
@@ -106,6 +106,8 @@ function momentCandidates(text: string): DateCandidate[] {
     return [{ format: parts.join(gap), iso: iso + time.iso }];
   });
 }
+
+const HALF_OF_DAY = /[AP]M$/i;
 
 /** `isTimeFirst`: `00:30:00 21/Nov/2025`. */
 function splitMoment(text: string): { day: string; gap: string; clock?: string | undefined; isTimeFirst?: boolean } {
@@ -154,9 +156,9 @@ function readClock(clock: string, isPadded: boolean): DateCandidate | undefined 
 
 const fractionToken = (digits: string): string => (digits.length === 3 ? 'SSS' : 'u');
 
-function dayCandidates(day: string): DateCandidate[] {
+function dayCandidates(day: string, isHalved = false): DateCandidate[] {
   const [, first = '', sign = '', second = '', third = ''] = NUMERIC.exec(day) ?? [];
-  if (first !== '') return numericCandidates(first, sign, second, third);
+  if (first !== '') return numericCandidates([first, second, third], sign, sign !== '.' || isHalved);
   const [, compactYear = '', compactMonth = '', compactDay = ''] = COMPACT.exec(day) ?? [];
   if (compactYear !== '') return valid('yyyyMMdd', compactYear, compactMonth, compactDay);
   const [, hanYear = '', hanGap = '', hanMonth = '', hanDay = ''] = HAN.exec(day) ?? [];
@@ -181,7 +183,12 @@ function dayCandidates(day: string): DateCandidate[] {
   return named(`MMM ${'d'.repeat(usDay.length)}${comma} yyyy`, usYear, usMonth, usDay);
 }
 
-function numericCandidates(first: string, sign: string, second: string, third: string): DateCandidate[] {
+/** No country writes the month first with dots, but programs from America do so beside AM and PM. */
+function numericCandidates(
+  [first, second, third]: readonly [string, string, string],
+  sign: string,
+  canStartWithMonth: boolean,
+): DateCandidate[] {
   if (first.length === 4) {
     const [m, d] = second.length + third.length === 4 ? ['MM', 'dd'] : ['M', 'd'];
     return third.length > 2 ? [] : valid(`yyyy${sign}${m}${sign}${d}`, first, second, third);
@@ -191,8 +198,7 @@ function numericCandidates(first: string, sign: string, second: string, third: s
   const y = 'y'.repeat(third.length);
   const found = [
     ...valid(`${d}${sign}${m}${sign}${y}`, third, second, first),
-    // No country writes the month first with dots.
-    ...(sign === '.' ? [] : valid(`${m}${sign}${d}${sign}${y}`, third, first, second)),
+    ...(canStartWithMonth ? valid(`${m}${sign}${d}${sign}${y}`, third, first, second) : []),
   ];
   if (third.length === 4 || first.length === 1) return found;
   return [...found, ...valid(`yy${sign}${m}${sign}${d}`, first, second, third)];
