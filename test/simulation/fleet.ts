@@ -312,7 +312,8 @@ async function checkReports(site: Site): Promise<void> {
   site.phase = 'eventful';
   for (let before = -1; before !== site.database.epoch(); ) {
     before = site.members.some(({ database }) => database.isCut) ? -1 : site.database.epoch();
-    await passTime(site, 30_000, false);
+    // A call whose answer is lost takes 20 s, and reports are sent and read every ten seconds.
+    await passTime(site, 50_000, false);
   }
   verifyReports(site.members, site.database.aheadMs(), leaderOf(site.members));
 }
