@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { findConfig, type LoadedConfig, loadConfig, type UsableConfig } from '../config/load.js';
-import { ConfigError, explain, LabfeedError, systemCode, UsageError } from '../errors.js';
+import { ConfigError, LabfeedError, systemCode, UsageError } from '../errors.js';
 import type { Wanted } from '../fleet/older-runs.js';
 import { isFree } from '../journal/database.js';
 import { type JournalReader, openReader } from '../journal/reader.js';
@@ -111,8 +111,8 @@ export async function withReader<T>(options: ConfigOption, use: (opened: OpenedJ
 }
 
 /**
- * Runs that a machine that only watches for a fleet does not keep, from the database. Undefined if this is no such machine, if
- * there are none, or if the database is away, which is said on stderr. Close it.
+ * Runs that a machine that only watches for a fleet does not keep, from the database. Undefined if this is no such machine, or
+ * if there are none. Close it.
  */
 export async function olderRuns(
   { settings: { fleet } }: LoadedConfig,
@@ -120,12 +120,7 @@ export async function olderRuns(
 ): Promise<JournalReader | undefined> {
   if (fleet?.role !== 'watch') return undefined;
   const { readOlder } = await import('../fleet/older-runs.js');
-  try {
-    return await readOlder(fleet, wanted);
-  } catch (error) {
-    process.stderr.write(`${explain(error)}\n`);
-    return undefined;
-  }
+  return readOlder(fleet, wanted);
 }
 
 /** Rejects an instrument that neither the configuration nor the journal knows. */

@@ -12,6 +12,7 @@ import {
   describeQueue,
   describeSeen,
   differentNotebooks,
+  leaderOf,
   type Place,
   placesElsewhere,
 } from '../members.js';
@@ -55,7 +56,7 @@ async function status({ json, login, ...options }: JsonOption & { readonly login
   }
   const state = await readStatus(options, systemClock.now());
   if (!json) return console.log(statusAsText(state, terminalWidth()));
-  const { listed, usable, notebook, ...shown } = state;
+  const { listed, usable, notebook, isWatcher, ...shown } = state;
   console.log(JSON.stringify({ ...shown, attention: needsAttention(state) }, null, 2));
 }
 
@@ -79,6 +80,7 @@ const readStatus = (options: ConfigOption, now: number) =>
     ...daemonState(journal, now),
     problems: config.problems.map(describeProblem),
     notebook: config.notebook?.url,
+    isWatcher: config.settings.fleet?.role === 'watch',
     listed: config.listed.map(({ name }) => name),
     usable: config.instruments.map(({ name }) => name),
     overview: await reader.overview(),
@@ -133,8 +135,9 @@ const section = (title: string, lines: readonly string[]): string[] =>
 /** Who delivers, unless this machine does. */
 function throughFleet({ fleet }: Live): string | undefined {
   if (!fleet) return undefined;
-  const leader = fleet.members.find(({ leads }) => leads)?.name;
+  const leader = leaderOf(fleet);
   if (leader === fleet.name) return undefined;
+  if (fleet.trouble !== undefined) return 'who delivers is not known: the database of the fleet is away';
   return leader === undefined ? 'no machine of the fleet delivers at present' : `${leader} delivers for the fleet`;
 }
 
@@ -187,7 +190,8 @@ function limiter(state: LimiterState, now: number): string {
   }
 }
 
-const notebook = ({ notebook: url }: Status): string => url ?? 'unknown: the configuration has an error';
+const notebook = ({ notebook: url, isWatcher }: Status): string =>
+  isWatcher ? 'another machine of the fleet delivers' : (url ?? 'unknown: the configuration has an error');
 
 function queue({ instruments }: Overview, now: number): string {
   const runs = instruments.reduce((sum, { runs: counts }) => sum + counts.queued + counts.sending, 0);

@@ -1,8 +1,8 @@
 import type { FleetConfig } from '../config/fleet.js';
-import { explain } from '../errors.js';
+import { explain, LabfeedError, splitHint } from '../errors.js';
 import { createReader, type JournalReader } from '../journal/reader.js';
 import { insertRows } from './changes.js';
-import { Postgres } from './database.js';
+import { adviseConnection, Postgres } from './database.js';
 import { putRuns, readRuns } from './kept-runs.js';
 import { openWorkingCopy } from './working-copy.js';
 
@@ -16,7 +16,7 @@ const AROUND = ['servers', 'tallies'];
 
 /**
  * Runs of the fleet that a machine that only watches does not keep, from the database, as a journal in memory. Undefined if
- * there are none. Rejects with a sentence for people if the database cannot be asked.
+ * there are none.
  */
 export async function readOlder(fleet: FleetConfig, wanted: Wanted): Promise<JournalReader | undefined> {
   const postgres = new Postgres(fleet, () => undefined);
@@ -37,9 +37,12 @@ export async function readOlder(fleet: FleetConfig, wanted: Wanted): Promise<Jou
     }
     return createReader(db.database);
   } catch (error) {
-    throw new Error(
-      `older runs of other machines are not known: the database of the fleet is away (${explain(error)})`,
-    );
+    const { what, hint } = splitHint(explain(error));
+    const missing = 'run' in wanted ? `run ${wanted.run} is` : 'older runs of other machines are';
+    throw new LabfeedError(`${missing} not on this machine, and the database of the fleet cannot be asked: ${what}`, {
+      hint: hint ?? adviseConnection(error) ?? 'run this command again later, or on a machine that delivers',
+      cause: error,
+    });
   } finally {
     await postgres.close();
   }

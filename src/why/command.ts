@@ -5,7 +5,7 @@ import { atMost, systemClock } from '../clock.js';
 import { configFrom, daemonState, type JsonOption, olderRuns, requireJournal, withJson } from '../commands/options.js';
 import { formatTable, terminalWidth } from '../commands/terminal.js';
 import type { Claim } from '../config/load.js';
-import { EXIT } from '../errors.js';
+import { EXIT, explain, LabfeedError } from '../errors.js';
 import { journalExists } from '../journal/database.js';
 import { openReader } from '../journal/reader.js';
 import { type Place, placesElsewhere } from '../members.js';
@@ -35,11 +35,11 @@ async function why(asked: string, { json, ...options }: JsonOption): Promise<voi
   try {
     const { running, live } = reader ? daemonState(journal, now) : { running: false, live: undefined };
     const sources = { config, reader, running, live: running ? live : undefined, now };
-    const known = await explainAll(asked, sources);
-    const { found, answers } = (known.isUnknown ? await askFleet(asked, sources) : undefined) ?? known;
+    const { found, answers, trouble } = await explainWithFleet(asked, sources);
     const elsewhere = answers.length > 0 ? [] : placesElsewhere(sources.live?.fleet);
     if (json) console.log(JSON.stringify({ asked, ...found, answers, ...askAt(elsewhere) }, null, 2));
-    else console.log(answers.length > 0 ? toText(answers, found.more) : nothingKnown(asked, elsewhere));
+    else console.log(answers.length > 0 ? toText(answers, found.more) : nothingKnown(asked, elsewhere, trouble));
+    if (trouble !== undefined) process.stderr.write(`${trouble}\n`);
     for (const folder of found.unsearched)
       process.stderr.write(`the folder ${folder} could not be searched completely\n`);
     if (answers.every(({ outcome }) => outcome === 'unknown')) process.exitCode = EXIT.failed;
@@ -58,7 +58,19 @@ async function explainAll(asked: string, sources: Sources) {
   return { found, answers, isUnknown: answers.every(({ outcome }) => outcome === 'unknown') };
 }
 
-/** A machine that only watches does not keep the older runs of others. Undefined if the database does not know it either. */
+/** A machine that only watches does not keep the older runs of others. `trouble`: why they are not known. */
+async function explainWithFleet(asked: string, sources: Sources) {
+  const known = await explainAll(asked, sources);
+  if (!known.isUnknown) return { ...known, trouble: undefined };
+  try {
+    return { ...((await askFleet(asked, sources)) ?? known), trouble: undefined };
+  } catch (error) {
+    if (!(error instanceof LabfeedError)) throw error;
+    return { ...(await explainAll(asked, { ...sources, isFleetUnknown: true })), trouble: explain(error) };
+  }
+}
+
+/** Undefined if the database does not know it either. */
 async function askFleet(asked: string, sources: Sources) {
   const reader = await olderRuns(sources.config, { words: withoutOwnName(asked, sources.config) });
   if (!reader) return undefined;
@@ -82,7 +94,7 @@ const askAt = (places: readonly Place[]) =>
 
 const MAX_PLACES = 20;
 
-function nothingKnown(asked: string, places: readonly Place[]): string {
+function nothingKnown(asked: string, places: readonly Place[], trouble: string | undefined): string {
   const text = `nothing is known about ${terminalLine(asked)}: no path in the watched folders or in the journal contains it`;
   if (places.length === 0) return text;
   const lines = places
@@ -92,7 +104,7 @@ function nothingKnown(asked: string, places: readonly Place[]): string {
     );
   const more = places.length > MAX_PLACES ? [`  and ${places.length - MAX_PLACES} more, see labfeed status`] : [];
   return [
-    `${text}, and no run of the fleet does`,
+    trouble === undefined ? `${text}, and no run of the fleet does` : text,
     `other machines may know a file that is not a run yet; ask there: labfeed why ${shellWord(asked)}`,
     ...lines,
     ...more,

@@ -9,7 +9,7 @@ import type { Job } from '../journal/jobs.js';
 import type { JournalReader } from '../journal/reader.js';
 import type { SettledSource } from '../journal/sources.js';
 import type { Live } from '../live.js';
-import { placesElsewhere } from '../members.js';
+import { leaderOf, placesElsewhere } from '../members.js';
 import { createGuard } from '../watch/guard.js';
 import { identify, isAbsent, reasonOf, stampOf, standInFor } from '../watch/identify.js';
 import { createGrouping, createMatcher, doneFileOf, pathInside } from '../watch/match.js';
@@ -67,11 +67,14 @@ export interface Sources {
   /** The status of the daemon, if it is running. */
   readonly live: Live | undefined;
   readonly now: number;
+  /** Whether the database of the fleet cannot be asked for runs that this machine does not keep. */
+  readonly isFleetUnknown?: boolean;
 }
 
 /** `path` is absolute, below the watched folder as it is configured; or that of another machine of the fleet. */
-export async function gather(path: string, { config, reader, running, live, now }: Sources) {
-  const elsewhere = elsewhereOf(path, live);
+export async function gather(path: string, sources: Sources) {
+  const { config, reader, running, live, now } = sources;
+  const elsewhere = elsewhereOf(path, sources);
   const file: FileEvidence = elsewhere.machine === undefined ? await readFile(path, config) : { state: 'absent' };
   const overview = await reader?.overview();
   const backlogs = new Map(overview?.instruments.map(({ name, asked }) => [name, asked]));
@@ -90,6 +93,8 @@ export async function gather(path: string, { config, reader, running, live, now 
     instruments: isRun ? compared : await addMistakes(compared, config, live),
     ...found,
     elsewhere,
+    /** Whether the file was taken, and its run is not in the fleet yet. */
+    isKept: config.settings.fleet !== undefined && !isRun && isTaken(path, { instruments: compared, ...found }),
     /** Whether there is a journal. */
     journal: reader !== undefined,
     /** Whether the file is the journal or belongs to it. */
@@ -103,6 +108,20 @@ export async function gather(path: string, { config, reader, running, live, now 
   };
 }
 
+/** Unchanged since, although no run that is known has its content. */
+const isTaken = (
+  path: string,
+  { instruments, known, isUntouched }: Pick<Searched, 'instruments'> & Awaited<ReturnType<typeof searchJournal>>,
+): boolean =>
+  isUntouched &&
+  known.some(
+    (one) =>
+      one.verdict === 'taken' &&
+      one.run === undefined &&
+      one.instrument === ownerOf(instruments)?.name &&
+      one.path === path,
+  );
+
 /** `pc2:/srv/balance/a.csv`: a file of another machine of the fleet. */
 export const splitMachine = (path: string): readonly [machine: string, path: string] | undefined => {
   const [, machine, inside] = /^([^/]+?):(\/.*)$/s.exec(path) ?? [];
@@ -110,7 +129,7 @@ export const splitMachine = (path: string): readonly [machine: string, path: str
 };
 
 /** What the other machines of the fleet say about the folder of the file. */
-function elsewhereOf(path: string, live: Live | undefined) {
+function elsewhereOf(path: string, { live, isFleetUnknown = false }: Sources) {
   const [machine, inside = path] = splitMachine(path) ?? [];
   const places = placesElsewhere(live?.fleet).filter(
     ({ member, folder }) =>
@@ -128,7 +147,11 @@ function elsewhereOf(path: string, live: Live | undefined) {
       ...{ machine: name, isAway, instrument, watch },
     })),
     /** Who delivers; null: nobody. Undefined if this is no fleet, or not known. */
-    leader: live?.fleet && (live.fleet.members.find(({ leads }) => leads)?.name ?? null),
+    leader: live?.fleet && live.fleet.trouble === undefined ? (leaderOf(live.fleet) ?? null) : undefined,
+    /** Why the database of the fleet is away, as far as the daemon knows. */
+    trouble: live?.fleet?.trouble,
+    /** Whether older runs of other machines are not known. */
+    isFleetUnknown,
   };
 }
 

@@ -80,12 +80,13 @@ const askThere = (machines: readonly string[], path: string): string =>
   `for what only that machine knows, on ${joinWords(machines)}: labfeed why ${shellWord(path)}`;
 
 /** A file that is no run is known only to the machine that watches its folder. */
-function explainElsewhere({ elsewhere: { machine, inside, places } }: Evidence): Answer {
+function explainElsewhere({ elsewhere: { machine, inside, places, isFleetUnknown } }: Evidence): Answer {
   const names = [...new Set(places.map((place) => (place.isAway ? `${place.machine} (away)` : place.machine)))];
   const watch = names.length === 1 ? 'watches' : 'watch';
   const such = places.length === 0 ? '' : `; ${joinWords(names)} ${watch} such a folder, and may know more`;
   const machines = [...new Set(places.map((place) => place.machine))];
-  const text = `no run of the fleet has it, and it is not on this machine${such}`;
+  const runs = isFleetUnknown ? 'no run that this machine knows has it' : 'no run of the fleet has it';
+  const text = `${runs}, and it is not on this machine${such}`;
   return answer('unknown', text, machine === undefined ? askThere(machines, inside) : undefined);
 }
 
@@ -243,6 +244,7 @@ function explainFile(evidence: Evidence): Answer {
   if (file.state === 'folder' && owner?.partOf === undefined)
     return answer('unmatched', 'it is a folder, not a run', 'give the path of a file in it');
   if (owner === undefined || evidence.isJournal) return explainUnmatched(evidence);
+  if (evidence.isKept) return explainKept(evidence);
   const [mistake] = owner.mistakes ?? [];
   if (mistake !== undefined) return explainStopped(owner.name, mistake);
   if (file.state === 'absent') return explainAbsent(owner);
@@ -290,6 +292,15 @@ function explainAbsent({ name, watch, folder }: InstrumentEvidence): Answer {
   const text = `unknown: the folder ${watch} of ${name} is ${folder.state}: ${folder.reason}`;
   const hint = 'check the path, the mount and the permissions; labfeed continues when the folder is back';
   return answer('unknown', text, hint);
+}
+
+/** In a fleet, a run has its number once it has reached the machine that delivers. */
+function explainKept({ daemon, elsewhere: { trouble } }: Evidence): Answer {
+  const until =
+    trouble === undefined
+      ? 'on its way to the machine that delivers for the fleet'
+      : `kept on this machine until the database of the fleet is back: ${trouble}`;
+  return answer('waiting', `taken, and ${until}`, undefined, daemon.running ? [] : [NOT_RUNNING]);
 }
 
 /** The file will become a run. */

@@ -28,6 +28,7 @@ const status = (changes: Partial<Status> = {}): Status => ({
   listed: ['balance'],
   overview: { instruments: [summary('balance', { done: 7 })], servers: [], uploads: [], growing: [] },
   usable: ['balance'],
+  isWatcher: false,
   ...changes,
 });
 
@@ -213,6 +214,6 @@ test('every machine of the fleet is listed with what it last reported, and one t
   });
   const away = { ...fleet, trouble: 'ECONNREFUSED', kept: 4, listedAt: NOW };
   expect(statusAsText(status({ live: someLive({ fleet: away }) }), 160)).toMatch(
-    /pc1: the database is away \(ECONNREFUSED\); 4 operations kept here; the machines below are those of /,
+    /who delivers is not known: the database of the fleet is away\n[\s\S]*pc1: the database is away \(ECONNREFUSED\); 4 operations kept here; the machines below are those of /,
   );
 });

@@ -129,11 +129,30 @@ describe.skipIf(noPostgres)('any machine of a fleet answers for all', () => {
     expect(shown).toMatchObject({ id, state: 'done' });
     expect(shown.history.length).toBeGreaterThan(3);
     await fleet.cluster.kill();
-    const away = await ask('why', 'other.csv');
-    expect(away.status).toBe(1);
-    expect(away.stderr).toContain('older runs of other machines are not known: the database of the fleet is away');
+    const refused = 'the database of the fleet cannot be asked: connect ECONNREFUSED';
+    const unknown = await ask('why', 'other.csv');
+    expect(unknown.status).toBe(1);
+    expect(unknown.stdout).not.toContain('no run of the fleet');
+    expect(unknown.stderr).toContain(`older runs of other machines are not on this machine, and ${refused}`);
     const notShown = await ask('show', String(id));
-    expect(notShown.status).toBe(1);
-    expect(notShown.stderr).toContain('older runs of other machines are not known: the database of the fleet is away');
+    expect(notShown).toMatchObject({ status: 1, stdout: '' });
+    // Neither that there is no such run, nor where in the program the connection failed.
+    expect(notShown.stderr).toMatch(
+      new RegExp(`^labfeed: run ${id} is not on this machine, and ${refused}.*\n {2}→ .*\n$`),
+    );
+    const own = JSON.parse((await ask('jobs', '--json')).stdout) as { id: number }[];
+    expect(await ask('show', String(own[0]?.id))).toMatchObject({ status: 0, stderr: '' });
+    expect((await ask('status')).stdout).not.toContain('fleet.invalid');
+
+    const alone = one.start();
+    await alone.logged('ready');
+    one.drop('later.csv', weighing(3));
+    const kept = async () =>
+      (await ask('why', 'later.csv')).stdout.includes('kept on this machine until the database of the fleet is back');
+    await until('the new file is taken', kept, 60_000);
+    expect((await ask('status')).stdout).toMatch(
+      /who delivers is not known: the database of the fleet is away[\s\S]*1 operation kept/,
+    );
+    await alone.stop();
   });
 });

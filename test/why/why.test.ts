@@ -51,6 +51,9 @@ const PRESENT = {
   unread: undefined,
 } as const;
 
+/** The database of a fleet. */
+const REACHABLE = { trouble: undefined, isFleetUnknown: false };
+
 const about = (some: Partial<Evidence> = {}) =>
   conclude({
     path: PATH,
@@ -65,7 +68,8 @@ const about = (some: Partial<Evidence> = {}) =>
     contentRun: some.runs?.find((one) => one.sha256 === 'aaa' && one.instrument === 'nanodrop')?.id,
     journal: true,
     isJournal: false,
-    elsewhere: { machine: undefined, inside: PATH, seen: undefined, places: [], leader: undefined },
+    elsewhere: { machine: undefined, inside: PATH, seen: undefined, places: [], leader: undefined, ...REACHABLE },
+    isKept: false,
     daemon: { running: true, gate: { kind: 'open', perSecond: 10 } },
     uploads: { url: 'https://eln.example.org', instruments: ['nanodrop'] },
     servers: [{ url: 'https://eln.example.org', dialect: 'elabftw', halted: undefined, spares: [] }],
@@ -358,12 +362,19 @@ const place = (machine: string, isAway = false) => ({
   instrument: 'nanodrop',
   watch: '/srv/nanodrop',
 });
-const nowhere = { machine: undefined, inside: PATH, seen: undefined, places: [], leader: null };
+const nowhere = { machine: undefined, inside: PATH, seen: undefined, places: [], leader: null, ...REACHABLE };
 
 test('a run of another machine of the fleet is explained with that machine, and without the folders of this one', () => {
   const path = `pc2:${PATH}`;
   const seen = { isAway: true, at: NOW - 7_200_000 };
-  const elsewhere = { machine: 'pc2', inside: PATH, seen, places: [place('pc2', true)], leader: 'server' };
+  const elsewhere = {
+    machine: 'pc2',
+    inside: PATH,
+    seen,
+    places: [place('pc2', true)],
+    leader: 'server',
+    ...REACHABLE,
+  };
   const file = { state: 'absent' } as const;
   const held = run({ path, state: 'held', experiment: 5, reason: 'somebody changed it' });
   const answer = about({ path, file, instruments: [], runs: [held], elsewhere });
@@ -396,4 +407,26 @@ test('a file that nobody knows may be known to the machines of the fleet that wa
   const path = `pc9:${PATH}`;
   const gone = about({ path, file, instruments: [], elsewhere: { ...nowhere, machine: 'pc9' } });
   expect(gone.answer.text).toBe('no run of the fleet has it, and it is not on this machine');
+});
+
+test('if the database of the fleet cannot be asked, nothing is said about the runs of others', () => {
+  const file = { state: 'absent' } as const;
+  const elsewhere = { ...nowhere, places: [place('pc2')], isFleetUnknown: true };
+  expect(about({ file, elsewhere }).answer.text).toBe(
+    'no run that this machine knows has it, and it is not on this machine; pc2 watches such a folder, and may know more',
+  );
+});
+
+test('a file that was taken, and whose run has not reached the fleet, is kept on this machine', () => {
+  const away = { ...nowhere, leader: undefined, trouble: 'connect ECONNREFUSED 192.0.2.1:5432' };
+  expect(about({ isKept: true, elsewhere: away })).toMatchObject({
+    outcome: 'waiting',
+    answer: {
+      text: 'taken, and kept on this machine until the database of the fleet is back: connect ECONNREFUSED 192.0.2.1:5432',
+    },
+  });
+  expect(about({ isKept: true, elsewhere: nowhere }).answer.text).toBe(
+    'taken, and on its way to the machine that delivers for the fleet',
+  );
+  expect(all(about({ isKept: true, daemon: { running: false, gate: undefined } }))).toContain('labfeed is not running');
 });
