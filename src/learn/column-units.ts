@@ -6,9 +6,10 @@ import { mapTables, type TableMapping } from './describe.js';
 /** Units of columns that are facts: `Glucose units: g/L` above the column `Glucose`. */
 export function withUnitFacts(mapping: ParseMapping, { meta, tables }: FileRecord): ParseMapping {
   const units = new Map<string, string>();
+  const factors = factorsIn(meta);
   for (const [name, { text }] of meta) {
     const column = wordsIn(name.replace(UNIT_WORD, ' '));
-    if (UNIT_WORD.test(name) && column !== '' && isUnit(text.trim())) units.set(column, name);
+    if (UNIT_WORD.test(name) && column !== '' && !factors.has(column) && isUnit(text.trim())) units.set(column, name);
   }
   if (units.size === 0) return mapping;
   const withUnits = (table: TableMapping, name: string) => {
@@ -27,4 +28,15 @@ export function withUnitFacts(mapping: ParseMapping, { meta, tables }: FileRecor
 const UNIT_WORD =
   /(?<!\p{L})(?:units?(?: (?:of|for))?|einheit(?: von)?|unit[ée](?: de)?|unidad(?: de)?|単位|单位)(?!\p{L})/iu;
 
-const wordsIn = (name: string): string => (name.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []).join(' ');
+/** By the words of a column: the fact by which its numbers have to be multiplied, such as `Intensity Multiplier: 0.001`. */
+export function factorsIn(meta: FileRecord['meta']): Map<string, string> {
+  const found = new Map<string, string>();
+  for (const [name, { value }] of meta)
+    if (FACTOR.test(name) && typeof value === 'number' && value !== 1)
+      found.set(wordsIn(name.replace(FACTOR, '')), name);
+  return found;
+}
+
+const FACTOR = /\s*(?:multiplier|scal(?:e|ing) factor)$/i;
+
+export const wordsIn = (name: string): string => (name.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []).join(' ');

@@ -4,6 +4,7 @@ import type { FileRecord } from '../model.js';
 import { compileSplit } from '../parse/cells.js';
 import type { Line, Refuse } from '../parse/lines.js';
 import { bareUnit, isUnit, unitInName } from '../parse/values/unit.js';
+import { factorsIn, wordsIn } from './column-units.js';
 import { areNamesAbove, kindOf } from './kinds.js';
 import { type Objection, objectToTable } from './odd-tables.js';
 import { type FinderMapping, isRunningText } from './pieces.js';
@@ -125,7 +126,19 @@ type Read = Pick<FileRecord, 'meta' | 'tables'>;
 const findObjections = (record: Read, { lines, top, delimiter }: NetContext): Objection[] => [
   ...objectToFacts(record, lines, delimiter),
   ...record.tables.flatMap((table) => objectToTable(table, top, delimiter)),
+  ...objectToUnscaled(record),
 ];
+
+function objectToUnscaled({ meta, tables }: Read): Objection[] {
+  const factors = factorsIn(meta);
+  return tables.flatMap(({ name: table, columns }) =>
+    columns.flatMap(({ name: column }) => {
+      const factor = factors.get(wordsIn(column));
+      const reason = `its numbers are as written, not multiplied by ${JSON.stringify(factor)} (${meta.get(factor ?? '')?.text})`;
+      return factor === undefined ? [] : [{ table, column, reason }];
+    }),
+  );
+}
 
 /** A fact, and the parts of its line around it if they are found. */
 interface Fact {
@@ -237,8 +250,6 @@ function isRepeated(name: string, text: string): boolean {
   // A single word can be its own default: `User: USER`.
   return /[ [(]/.test(words + text) && words === wordsIn(text.replace(/\[[^\]]*\]|\([^)]*\)/g, ''));
 }
-
-const wordsIn = (text: string): string => (text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []).join(' ');
 
 const MAX_TEXT = 2000;
 

@@ -210,3 +210,27 @@ test('names without a gap between two of them are no facts, and neither are the 
   const record = await read(`${text}\nx   y   z\n1   2   3\n4   5   6\n7   8   9\n`);
   expect(Object.keys(meta(record)).filter((name) => /Position|A-1/.test(name))).toEqual([]);
 });
+
+describe('a column whose numbers the file says to multiply', () => {
+  const readings = (factor: string) =>
+    measured(
+      `Signal Units: mV\nSignal Multiplier: ${factor}\nDilution Factor: 10\n\nTime\tSignal\tDilution\n0\t-5\t1\n1\t-3\t1\n2\t8\t1\n`,
+    );
+  const unitOf = (column: unknown) => (column as { unit?: unknown } | undefined)?.unit;
+  const columnsOf = ({ mapping }: Awaited<ReturnType<typeof measured>>) =>
+    mapping.table?.columns as Record<string, unknown> | undefined;
+
+  test('has no unit, and a doubt says so', async () => {
+    const found = await readings('0.001');
+    expect(unitOf(columnsOf(found)?.['Signal'])).toBeUndefined();
+    expect(found.doubts).toEqual([
+      expect.stringMatching(/"Signal" .*: its numbers are as written, not multiplied by "Signal Multiplier" \(0.001\)/),
+    ]);
+  });
+
+  test('has its unit if the factor is 1', async () => {
+    const found = await readings('1');
+    expect(unitOf(columnsOf(found)?.['Signal'])).toEqual({ from: 'Signal Units' });
+    expect(found.doubts).toEqual([]);
+  });
+});
