@@ -211,10 +211,13 @@ async function takeAll(found: Iterable<FoundFile>, isBacklog: boolean, intake: I
   for (const run of found) {
     if (underWay.sees(run)) continue;
     underWay.set(run);
-    void takes.add(() => take(run, isBacklog, intake).finally(() => taken(run, intake)));
+    void takes.add(() => take(run, isBacklog, intake).finally(() => taken(run, intake)), priorityOf(isBacklog));
     await takes.onSizeLessThan(1);
   }
 }
+
+/** What instruments write now is read before a backlog. */
+const priorityOf = (isBacklog: boolean) => ({ priority: isBacklog ? 0 : 1 });
 
 /** A file that changed again after it was settled is received again: the next scan may be far off. */
 function taken(run: FoundFile, intake: IntakeState): void {
@@ -273,7 +276,7 @@ async function ingest(found: FoundFile, isBacklog: boolean, intake: IntakeState)
     } finally {
       await copies?.end();
     }
-  });
+  }, priorityOf(isBacklog));
 }
 
 /** Identified by its fingerprint, looked up in the outbox, parsed and mapped. */

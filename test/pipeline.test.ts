@@ -49,6 +49,8 @@ describe('intake', () => {
     readonly logged: { readonly msg: string; readonly files?: number }[];
     wakeUps(): number;
     waiting(): number;
+    /** How many of them only wait to be read. */
+    reading(): number;
     write(...files: (string | [name: string, content: string])[]): void;
     /** Scans the folder and waits until all runs found are in the journal. */
     scan(asBacklog?: boolean): Promise<void>;
@@ -110,6 +112,7 @@ describe('intake', () => {
       logged,
       wakeUps: () => wakeUps,
       waiting: () => activity.live().waiting.files,
+      reading: () => activity.live().waiting.first.filter(({ reason }) => reason === 'waiting to be read').length,
       write(...files) {
         for (const file of files) {
           const [name, content] = typeof file === 'string' ? [file, weighing(file)] : file;
@@ -413,6 +416,27 @@ describe('intake', () => {
       scene.write('live.csv');
       await scene.scan();
       expect(scene.added.at(-1)).toMatchObject({ backlog: false });
+    });
+
+    test('reads a live file before the rest of a backlog', async () => {
+      let release: () => void = () => undefined;
+      const released = new Promise<void>((resolve) => {
+        release = resolve;
+      });
+      const scene = setUp('changed: new', ({ intake }) => ({
+        intake: { ...intake, partOf: (...file) => released.then(() => intake.partOf(...file)) },
+      }));
+      scene.write(...names(15));
+      await scene.intake.start();
+      await scene.intake.rescan(true);
+      await eventually(() => expect(scene.reading()).toBe(15));
+      scene.write('live.csv');
+      await scene.intake.rescan(false);
+      await eventually(() => expect(scene.reading()).toBe(16));
+      release();
+      await eventually(() => expect(scene.added).toHaveLength(16));
+      // Four were being read already.
+      expect(scene.added.findIndex(({ backlog }) => !backlog)).toBeLessThan(5);
     });
 
     test('counts runs of several files as runs, and holds all their files', async () => {
