@@ -2,6 +2,7 @@ import { alignCells } from '../parse/extract/aligned.js';
 import { repeatedIn, withGroups } from '../parse/extract/columns.js';
 import { isBlank, isRule, type Line } from '../parse/lines.js';
 import { bareUnit, isUnit, unitAfterSlash, unitInName } from '../parse/values/unit.js';
+import { isBelowSettings } from './channel-settings.js';
 import {
   type Body,
   filledCells,
@@ -75,6 +76,7 @@ function findBelowTitle(lines: readonly Line[], body: Body, top: number): Header
 function findDirectHeader(lines: readonly Line[], body: Body, top: number): Header {
   const described = findPropertyHeader(lines, body, top);
   if (described) return described;
+  if (isBelowSettings(lines, body.from, top)) return { ...NO_HEADER, from: body.from };
   const reduced = findReducedHeader(lines, body, top);
   if (reduced) return reduced;
   const stacked = findStackedHeader(lines, body, top);

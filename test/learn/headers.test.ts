@@ -27,6 +27,28 @@ describe('names above rows', () => {
   });
 });
 
+describe('settings of channels directly above rows', () => {
+  const data = '-0.2,0.12,1.9\n-0.1,0.14,1.95\n0,0.15,1.97\n0.1,0.16,1.99\n';
+
+  test.each([
+    ['HOffset,0.0,0.0\nHUnit,s,s\nVScale,0.5,2.0\nVUnit,V,V\n', { VScale: 0.5, VUnit: 'V', 'VUnit (2)': 'V' }],
+    ['Range,10V,10V\nFilter,Line,Off\n\n', { Filter: 'Line', 'Filter (2)': 'Off' }],
+    ['Offset,0.0,0.1\nMode,A,A\n', { Offset: 0, Mode: 'A', 'Mode (2)': 'A' }],
+  ])('are no names: %j', async (settings, facts) => {
+    const record = await read(`Model,DX\n${settings}${data}`);
+    expect(columns(record)).toEqual(['column 1', 'column 2', 'column 3']);
+    expect(rows(record)).toHaveLength(4);
+    expect(meta(record)).toMatchObject(facts);
+  });
+
+  test.each([
+    ['Range,10,10\nTime,Temp,Temp\n', ['Time', 'Temp', 'Temp (2)']],
+    ['Time,A,B\nUnit,V,V\n', ['Time', 'A [V]', 'B [V]']],
+  ])('do not hide names: %j', async (names, expected) => {
+    expect(columns(await read(`${names}${data}`))).toEqual(expected);
+  });
+});
+
 describe('a line of words above rows with single blanks', () => {
   const data = '1 2.5 3\n2 2.6 3\n3 2.7 4\n4 2.8 4\n5 2.9 5\n';
 
