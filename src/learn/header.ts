@@ -363,7 +363,7 @@ const isUnitsAbove = (line: Line | undefined, { kinds }: Body): boolean =>
 /** Units of some columns: nothing else is in the line. */
 const areUnits = (line: Line): boolean => filledCells(line).every((cell) => /^[-–—]$/.test(cell) || isUnitCell(cell));
 
-function unitsOf(line: Line | undefined, { kinds }: Body): 'slash' | 'inHeader' {
+export function unitsOf(line: Line | undefined, { kinds }: Body): 'slash' | 'inHeader' {
   const names = line?.cells.filter((name, n) => kinds[n] === 'number' && !isSubject(name)) ?? [];
   // `Slope V/s`: perhaps the symbol of a slope and its unit, perhaps the unit.
   const isQuotient = (name: string): boolean =>

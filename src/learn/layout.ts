@@ -3,6 +3,7 @@ import type { ParseMapping } from '../config/vocabulary.js';
 import { isBlank, type Line, type TimeSlice } from '../parse/lines.js';
 import { unitInName } from '../parse/values/unit.js';
 import { type Aside, findMeans, findStatistics, findStatisticsIn, findSums } from './aside.js';
+import { type FoundBeside, findFactsLeft, findPairsBeside } from './beside.js';
 import { findNamedLists, findPlates, findTransposed, type PlateRange } from './grids.js';
 import {
   countColumns,
@@ -28,7 +29,7 @@ import {
   mergeKinds,
   type Range,
 } from './kinds.js';
-import { type FoundBeside, type FoundLevels, findBeside, findLevels } from './levels.js';
+import { type FoundLevels, findLevels } from './levels.js';
 import { belowAxis, PLAIN_NUMBER } from './numbered-names.js';
 import { belowSettings, findSingleValues, judgeFirstRow, unclearRow } from './parameters.js';
 import { findBody, MAX_FACT_CELLS } from './rows.js';
@@ -82,8 +83,8 @@ export async function findLayout(
   facts: ReadonlySet<number> = NO_LINES,
 ) {
   const nested = facts.size > 0 ? [] : findLevels(lines, delimiter);
-  const beside = nested.length > 0 || facts.size > 0 ? undefined : (findBeside(lines) ?? findSingleValues(lines));
-  const special: Range[] = [...nested, ...(beside ? [beside] : []), ...rangesOf(lines, facts)];
+  const beside = nested.length > 0 ? [] : findFactsBeside(lines, facts);
+  const special: Range[] = [...nested, ...beside, ...rangesOf(lines, facts)];
   const isFree = ({ from }: Range) => !special.some((each) => from >= each.from && from < each.to);
   const plates = findPlates(lines)
     .filter(isFree)
@@ -94,7 +95,7 @@ export async function findLayout(
     ...findNamedLists(lines).map((body) => belowNames(body, lines)),
   ].filter(isFree);
   special.push(...listed);
-  const described = [...nested.flatMap(toTables), ...(beside ? [toTable(beside)] : []), ...listed];
+  const described = [...nested.flatMap(toTables), ...beside.map(toTable), ...listed];
   const found: FoundTable[] = [...plates, ...described];
   const headless: Line[] = [];
   const long: LongRow[] = [];
@@ -132,6 +133,11 @@ export async function findLayout(
 }
 
 const NO_LINES: ReadonlySet<number> = new Set();
+
+function findFactsBeside(lines: readonly Line[], facts: ReadonlySet<number>): readonly FoundBeside[] {
+  const alone = facts.size > 0 ? undefined : (findFactsLeft(lines) ?? findSingleValues(lines));
+  return alone ? [alone] : findPairsBeside(lines, ({ number }) => facts.has(number));
+}
 
 const rangesOf = (lines: readonly Line[], numbers: ReadonlySet<number>): Range[] =>
   numbers.size === 0 ? [] : lines.flatMap(({ number }, n) => (numbers.has(number) ? [{ from: n, to: n + 1 }] : []));

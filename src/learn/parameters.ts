@@ -1,8 +1,8 @@
 import { letterAt } from '../parse/extract/grid.js';
 import { isBlank, type Line } from '../parse/lines.js';
+import type { FoundBeside } from './beside.js';
 import { isInRange, type LongRow, numberRange, toNumber, widthOf } from './header.js';
 import { type Body, type CellKind, isMeasure, isWord, kindsOf } from './kinds.js';
-import type { FoundBeside } from './levels.js';
 import { isMonotonic } from './numbered-names.js';
 
 /** Settings directly above readings: a line of numbers that is no row, or values behind the units. */

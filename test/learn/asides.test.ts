@@ -251,6 +251,35 @@ describe('facts beside readings', () => {
     expect(record.unread).toEqual([]);
   });
 
+  test.each([
+    ['right of the names and rows', 't (s),F (N),,Sample,S-17\n0,1,,Speed,5\n1,2,,Width,12.5\n2,3,,Mode,B\n3,4,,,\n'],
+    [
+      'right, below a heading',
+      't (s),F (N),,Parameter,Value\n0,1,,Sample,S-17\n1,2,,Speed,5\n2,3,,Width,12.5\n3,4,,Mode,B\n',
+    ],
+    ['left', 'Sample,S-17,t (s),F (N)\nSpeed,5,0,1\nWidth,12.5,1,2\nMode,B,2,3\n,,3,4\n'],
+    ['in one cell each', 't (s),F (N),,Sample: S-17\n0,1,,Speed: 5\n1,2,,Width: 12.5\n2,3,,Mode: B\n3,4,,\n'],
+  ])('are no columns: %s', async (_, beside) => {
+    const record = await read(`${beside}\n`);
+    expect(meta(record)).toEqual({ Sample: 'S-17', Speed: 5, Width: 12.5, Mode: 'B' });
+    expect(columns(record)).toEqual(['t [s]', 'F [N]']);
+    expect(rows(record).map((row) => Object.values(row))).toEqual([0, 1, 2, 3].map((n) => [n, n + 1]));
+    expect(record.unread).toEqual([]);
+  });
+
+  test('are not read where other lines have cells in their columns', async () => {
+    const beside = 't,F,,Parameter,Value\n0,1,,Setting,5\n1,2,,Width,12.5\n2,3,,Mode,B\n';
+    const record = await read(`Report,,,Checked,yes\n\n${beside}`);
+    expect(columns(record)).toEqual(['t', 'F']);
+    expect(meta(record)).not.toHaveProperty('Width');
+    expect(record.unread.at(-1)).toMatchObject({ kind: 'unread', from: 3, to: 6 });
+  });
+
+  test('are rows of a second table if they have names and numbers', async () => {
+    const record = await read('t,F,,Peak,Area\n0,1,,Benzene,5\n1,2,,Toluene,12.5\n2,3,,Xylene,7\n3,4,,,\n');
+    expect(meta(record)).toEqual({});
+  });
+
   test('are not the names of groups of rows', async () => {
     const groups = ['A,1,', ',,', 'B,2,', ',,', 'C,3,', ',,', 'D,4,'];
     expect(meta(await read(text(groups)))).toEqual({});
