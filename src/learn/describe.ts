@@ -15,6 +15,7 @@ import {
   startsOf,
 } from './anchors.js';
 import { type Aside, setAside } from './aside.js';
+import { type Group, groupTables, isFact } from './groups.js';
 import { MAX_UNIT_ROWS, unitColumnsOf } from './header.js';
 import { isQuantity, kindsOf, mergeKinds } from './kinds.js';
 import type { FoundPlate, FoundRows, FoundTable } from './layout.js';
@@ -38,13 +39,6 @@ export interface DescribedFile extends AnchoredFile {
   isComment(line: Line): boolean;
 }
 
-/** Parts of a file that are one table: the same columns under several titles, or several plates. */
-interface Group<T extends FoundTable = FoundTable> {
-  readonly parts: readonly T[];
-  /** The line above each part that says what it is, if there is one. */
-  readonly titles: readonly (Line | undefined)[];
-}
-
 export interface DescribedTable {
   readonly group: Group;
   readonly table: TableMapping;
@@ -55,7 +49,7 @@ export interface DescribedTable {
 /** Tables that no mapping can express are left out. */
 export function describeTables(found: readonly FoundTable[], file: DescribedFile): DescribedTable[] {
   const starts = found.map(({ from }) => from);
-  const groups = joinPages(groupTables(found, file.lines), file.lines);
+  const groups = groupTables(found, file.lines);
   return groups.flatMap((group) => describeGroup(group, { ...file, starts }));
 }
 
@@ -94,68 +88,6 @@ const joinAsides = (asides: readonly Aside[]): Aside[] =>
 
 const isPlates = (group: Group): group is Group<FoundPlate> => group.parts[0]?.kind === 'plate';
 const isRows = (group: Group): group is Group<FoundRows> => group.parts[0]?.kind === 'rows';
-
-function groupTables(found: readonly FoundTable[], lines: readonly Line[]): Group[] {
-  const groups: { parts: FoundTable[]; titles: (Line | undefined)[] }[] = [];
-  for (const [n, next] of found.entries()) {
-    const title = titleOf(next, lines, found[n - 1]?.to ?? 0);
-    const open = groups.at(-1);
-    if (open && belongsTo(open, next, title)) {
-      open.parts.push(next);
-      open.titles.push(title);
-    } else groups.push({ parts: [next], titles: [title] });
-  }
-  return groups;
-}
-
-/** Titles that recur, such as `Page 2`, do not show which table a part belongs to. They are joined, without titles. */
-function joinPages(groups: readonly Group[], lines: readonly Line[]): Group[] {
-  const all = groups.flatMap(({ titles }) => titles.map((title) => title?.text.trim()));
-  const isOnce = (title: Line | undefined) => all.indexOf(title?.text.trim()) === all.lastIndexOf(title?.text.trim());
-  return groups.map((group) => {
-    const [first, ...others] = group.parts;
-    const last = others.at(-1);
-    if (first?.kind !== 'rows' || !last || group.titles.every(isOnce)) return group;
-    const titles = group.titles.slice(1).filter((title) => title !== undefined);
-    const isPart = (line: Line, n: number) =>
-      isBlank(line) || titles.includes(line) || group.parts.some(({ from, to }) => n >= from && n < to);
-    if (!lines.slice(first.from, last.to).every((line, n) => isPart(line, first.from + n))) return group;
-    const between = [...(first.body.between ?? []), ...titles];
-    const body = { ...first.body, to: last.to, between };
-    return { parts: [{ ...first, to: last.to, body }], titles: group.titles.slice(0, 1) };
-  });
-}
-
-function belongsTo({ parts, titles }: Group, next: FoundTable, title: Line | undefined): boolean {
-  const [first] = parts;
-  // Without titles, nothing marks where one part ends and the next begins.
-  if (!first || !title || titles[0] === undefined || first.kind !== next.kind) return false;
-  if (JSON.stringify(first.delimiter) !== JSON.stringify(next.delimiter)) return false;
-  // The labels of plates are their titles. A fact above a plate says nothing about it.
-  if (first.kind === 'plate') return !isFact(title) || title.text.trim().endsWith(':');
-  return next.kind === 'rows' && hasSameColumns(first, next);
-}
-
-function hasSameColumns(first: FoundRows, next: FoundRows): boolean {
-  if (mergeKinds(first.body.kinds, next.body.kinds) === undefined) return false;
-  return next.header.rows === 0 || namesOf(next) === namesOf(first);
-}
-
-const namesOf = ({ header }: FoundRows): string => header.names.map(({ cells }) => cells.join('\t').trim()).join('\n');
-
-/** The nearest line above a table, if it is a few words; the line between distant names and rows. */
-function titleOf(found: FoundTable, lines: readonly Line[], top: number): Line | undefined {
-  if (found.kind === 'rows' && found.header.skip.length > 0 && found.header.title) return found.header.title;
-  const before = lines.slice(top, Math.max(top, found.from));
-  const above = before.findLast((line) => !isBlank(line));
-  // `[Peak Table(Ch 1)]`, then facts, then the table.
-  const section = above && isFact(above) ? before.findLast((line) => isBlank(line) || !isFact(line)) : undefined;
-  if (section && SECTION.test(section.text)) return section;
-  const filled = above && found.kind === 'plate' ? piecesOf(above) : above?.cells.filter((cell) => cell !== '');
-  return (filled?.length ?? 0) <= 2 && (above?.text.trim().length ?? 0) <= 100 ? above : undefined;
-}
-
-const SECTION = /^\s*\[[^\]]+\]\W*$/;
 
 function describeRows(group: Group<FoundRows>, file: TableFile): TableMapping | undefined {
   const [first] = group.parts;
@@ -403,14 +335,6 @@ function describePlates({ parts, titles }: Group<FoundPlate>, file: DescribedFil
   const isFirst = lines.find((line) => raw(line).trim() === raw(title).trim()) === title;
   return { after: isFirst ? pattern : title.number, ...start, grid, ...until };
 }
-
-/** `Temperature: 25.3 °C` differs in every file, so it cannot be a label. `Read 2:600` is one. */
-const isFact = (line: Line): boolean =>
-  /[:=]\s*\S/.test(line.text.replace(/ \d+:(?=\d)/, ' ')) || piecesOf(line).length > 1;
-
-/** Its cells. Blanks that separate the cells of a plate separate also the words above it, which are one. */
-const piecesOf = ({ text, cells }: Line): readonly string[] =>
-  /[\t;|]|,(?!\d)|(?<!\d),/.test(text) ? cells.filter((cell) => cell !== '') : text.trim().split(/\s{2,}/);
 
 function describePlatesEnd(
   parts: readonly FoundPlate[],

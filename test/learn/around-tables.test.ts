@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { meta, read } from '../support/reading.js';
+import { meta, read, rows } from '../support/reading.js';
 
 const TABLE = 'No,Area,Height\n1,2.5,3.5\n2,5.5,6.5\n3,8.5,9.5\n';
 const FACTS = ['Operator: Ada', 'Method: A7', 'Gain: 4'];
@@ -105,4 +105,35 @@ test.each([
 ])('%s is the name of a column directly below facts', async (first, lot) => {
   const record = await read(`${lot};7A;\nX;A B;\n${first};Area;Height\nS1;2.5;3.5\nS2;5.5;6.5\nS3;8.5;9.5\n`);
   expect(record.tables[0]?.columns.map(({ name }) => name)).toEqual([first, 'Area', 'Height']);
+});
+
+describe('a line directly below rows is no title of the rows further down', () => {
+  const block = (n: number) => `t,I,E\n0,1,3.${n}\n1,2,3.${n + 1}\n2,3,3.${n + 2}\n`;
+  const sectionsOf = (text: string) =>
+    read(text).then((record) =>
+      record.tables.map(({ name }, n) => [name, rows(record, n).map(({ section }) => section)[0]]),
+    );
+
+  test.each([
+    ['Cycler: B7\n\n', (n: number) => `Cycle ${n} total 1.23${n} Ah\n\n`],
+    ['Report\n\n', () => 'End of block\n\n'],
+    ['Report\n', (n: number) => `Mean of run 4.${n}\n`],
+  ])('%j', async (head, below) => {
+    const text = `${head}${[1, 2, 3].map((n) => block(n) + below(n)).join('')}`;
+    expect((await sectionsOf(text)).slice(1)).toEqual([
+      ['table 2', undefined],
+      ['table 3', undefined],
+    ]);
+  });
+
+  test.each([
+    ['Sample 1\n\n', (n: number) => `Sample ${n + 1}\n\n`],
+    ['Report\n\n', (n: number) => `\nSample ${n + 1}\n`],
+    ['Cycle 1\n', (n: number) => `Total: 1.2${n}\nCycle ${n + 1}\n`],
+  ])('other than %j', async (head, above) => {
+    const [one, two, three] = [1, 2, 3].map(block);
+    expect(await sectionsOf(`${head}${one}${above(1)}${two}${above(2)}${three}`)).toEqual([
+      ['readings', expect.stringMatching(/1$|^Report$/)],
+    ]);
+  });
 });
