@@ -71,7 +71,7 @@ export interface FleetPart {
   readonly delivery: DeliveryPart;
   /** Whether the notebook has accepted a request, as far as this machine has to know. */
   hasAnswered(): boolean;
-  /** Growing files that begin alike on two machines are two runs. */
+  /** Reads no faster than runs are handed over. Growing files that begin alike on two machines are two runs. */
   reader(reader: Reader): Reader;
   /** Applies the decisions that people make. `rescan`: scans a folder for files to read again, from now on. */
   decide(rescan: (instrument: string) => void): Promise<Outcome[]>;

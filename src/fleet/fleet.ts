@@ -230,7 +230,7 @@ export async function joinFleet(deps: FleetDeps) {
   const part: FleetPart = {
     id: membership.fleet,
     hasAnswered,
-    reader: (reader) => ofMember(reader, fleet.name),
+    reader: (reader) => ofMember(reader, fleet.name, member),
     decide(scan) {
       rescan = scan;
       return member.decide();
@@ -345,16 +345,28 @@ async function introduceFirst(
  * Two machines can have a growing file at the same path, with the same first lines. On a share that both have mounted, it is
  * the same file.
  */
-const ofMember = (reader: Reader, name: string): Reader => ({
-  ...reader,
-  async findHeader(task) {
-    const found = await reader.findHeader(task);
-    if (!found.header) return found;
-    const place = mountOf(task.path).source ?? name;
-    const start = createHash('sha256').update(`${place} ${found.header.start}`).digest('hex');
-    return { header: { ...found.header, start } };
-  },
-});
+function ofMember(reader: Reader, name: string, { room, letRead }: Pick<Member, 'room' | 'letRead'>): Reader {
+  let isClosed = false;
+  return {
+    ...reader,
+    async read(...file) {
+      await room(() => isClosed);
+      return reader.read(...file);
+    },
+    async findHeader(task) {
+      const found = await reader.findHeader(task);
+      if (!found.header) return found;
+      const place = mountOf(task.path).source ?? name;
+      const start = createHash('sha256').update(`${place} ${found.header.start}`).digest('hex');
+      return { header: { ...found.header, start } };
+    },
+    close() {
+      isClosed = true;
+      letRead();
+      reader.close();
+    },
+  };
+}
 
 const gateOf = ({ notebook }: UsableConfig, { trouble }: Postgres, clock: Clock): Live['notebook']['gate'] =>
   trouble === undefined
