@@ -1,7 +1,7 @@
 import { alignCells } from '../parse/extract/aligned.js';
 import { repeatedIn, withGroups } from '../parse/extract/columns.js';
 import { isBlank, isRule, type Line } from '../parse/lines.js';
-import { bareUnit, isUnit, unitAfterSlash, unitInName } from '../parse/values/unit.js';
+import { bareUnit, isHemisphere, isUnit, unitAfterSlash, unitInName } from '../parse/values/unit.js';
 import { isBelowSettings } from './channel-settings.js';
 import {
   type Body,
@@ -390,7 +390,8 @@ export function unitColumnsOf(
     if (kind !== 'text' || names.some(({ cells }) => cells[n])) return [];
     if (isBeside && kinds[n - 1] !== 'number') return [];
     const texts = rows.flatMap(({ cells }) => cells[n] || []);
-    return texts.every((text) => isUnit(bareUnit(text) ?? '')) ? [{ n, texts }] : [];
+    const name = names.at(-1)?.cells[n - 1] ?? '';
+    return texts.every((text) => isUnit(bareUnit(text) ?? '') && !isHemisphere(text, name)) ? [{ n, texts }] : [];
   });
   // A name, a value and a unit below a name and a value are facts.
   const least = kinds.length - Number(columns.length > 1);

@@ -2,7 +2,7 @@ import type { ParseMapping } from '../config/vocabulary.js';
 import { compileSplit } from '../parse/cells.js';
 import { cleanName } from '../parse/extract/columns.js';
 import type { Line } from '../parse/lines.js';
-import { bareUnit, isUnit } from '../parse/values/unit.js';
+import { bareUnit, isMark, isUnit } from '../parse/values/unit.js';
 import { escapeRegex } from '../text.js';
 
 /** Facts in the cells of a line: which cells are names, values and units. */
@@ -144,7 +144,10 @@ function describePieces(lines: readonly Line[]): Pick<FinderMapping, 'value' | '
   const long = lines.filter((line) => filled(line) >= 3 && !isRunningText(line));
   if (long.length === 0) return {};
   const units = (at: number) => long.filter(({ cells }) => isUnit(bareUnit(cells[at]) ?? '')).length;
-  const areUnits = long.every((line) => filled(line) === 3 && isUnitLike(line.cells[2] ?? ''));
+  const areUnits = long.every((line) => {
+    const [name = '', , unit = ''] = line.cells;
+    return filled(line) === 3 && isUnitLike(unit) && !isMark(unit, name);
+  });
   if (areUnits && units(2) * 2 > long.length) return { value: 2, unit: 3 };
   const isBetween = ({ cells: [, unit = '', value = ''] }: Line) =>
     unit === '' || (isUnit(bareUnit(unit) ?? '') && NUMBER.test(value));

@@ -2,6 +2,7 @@ import { regexSource } from '../../config/grammar.js';
 import type { TableOptions } from '../../config/vocabulary.js';
 import { type ColumnSummary, medianOf, type Value } from '../../model.js';
 import type { Line } from '../lines.js';
+import { isFlag, isHemisphere, isMark } from '../values/unit.js';
 import { ambiguousNumber, EMPTY, isUnreadable } from '../values/value.js';
 import { type Cells, type PlannedColumn, splitUnit } from './columns.js';
 import { type Context, groupNames, namedGroups } from './context.js';
@@ -79,11 +80,19 @@ function countValue(column: ColumnValues, value: Value, line: Line | undefined):
   } else column.others++;
 }
 
-/** `12.4 H` among numbers without a unit: the letter is a flag. The text keeps it. */
-export const withoutFlag = (value: Value = EMPTY): Value =>
-  value.unit !== undefined && /^[A-Z]$/.test(value.unit) && value.text.endsWith(value.unit)
-    ? { value: value.value, text: value.text }
-    : value;
+/**
+ * The index of the column's values in a row, or the value of a row if some have letters that are no units: `12.4 H` among
+ * numbers without a unit, `48.1 N` of a latitude. The text keeps them, and without its hemisphere a latitude is no number.
+ */
+export function withoutMarks({ at, hasBare, hasUnits, unit: common }: ColumnValues, name: string) {
+  if (!hasUnits || !(hasBare || common === undefined || isMark(common, name))) return at;
+  return (row: readonly Value[]): Value => {
+    const { value, text, unit, ...others } = row[at] ?? EMPTY;
+    if (unit === undefined || !/^[A-Z]$/.test(unit) || !text.endsWith(unit)) return row[at] ?? EMPTY;
+    if (isHemisphere(unit, name)) return { value: text, text };
+    return hasBare || isFlag(unit, name) ? { value, text } : { value, text, unit, ...others };
+  };
+}
 
 /** Undefined if all cells are empty. */
 export const isNumeric = ({ numbers, others }: ColumnValues): boolean | undefined =>

@@ -1,7 +1,7 @@
 import type { Where } from '../../config/grammar.js';
 import type { TableOptions } from '../../config/vocabulary.js';
 import { joinTexts, type Line, type Refuse, suggestName } from '../lines.js';
-import { bareUnit, isUnit, unitAfterSlash, unitInName } from '../values/unit.js';
+import { bareUnit, isHemisphere, isUnit, unitAfterSlash, unitInName } from '../values/unit.js';
 import type { NumberReader } from '../values/value.js';
 import type { Context } from './context.js';
 
@@ -179,7 +179,8 @@ export function readHeader({ header, units }: Head): FileColumn[] {
   return Array.from({ length: width }, (_, cell) => {
     const written = units?.cells[cell] ?? '';
     const isLabel = UNITS_LABEL.test(written);
-    const isWord = areBracketed && names[cell] && /^\p{L}{2,}$/u.test(written) && !isUnit(written) && !isLabel;
+    const isOther = areBracketed && /^\p{L}{2,}$/u.test(written) && !isUnit(written) && !isLabel;
+    const isWord = names[cell] && (isOther || isHemisphere(written, names[cell]));
     const name = cleanName(isWord ? `${names[cell]} ${written}` : (names[cell] ?? ''));
     const unit = isWord || isLabel ? undefined : bareUnit(written);
     return name === ''

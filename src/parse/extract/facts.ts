@@ -5,7 +5,7 @@ import { nearest } from '../../text.js';
 import { withoutTrailingEmpty } from '../cells.js';
 import { isBlank, joinTexts, type Line, lineKey, quoted, suggestName } from '../lines.js';
 import { parseZone } from '../values/date-candidates.js';
-import { bareUnit, gluedUnit, unitInName } from '../values/unit.js';
+import { bareUnit, gluedUnit, isFlag, isHemisphere, unitInName } from '../values/unit.js';
 import { isUnreadable, startsWithLetter } from '../values/value.js';
 import { cleanName, createUniqueNames } from './columns.js';
 import { type Context, compileLinePattern, createRegion, lineNotFound, stripComment } from './context.js';
@@ -62,9 +62,10 @@ export function readFacts(named: readonly NamedFact[], context: Context, tree: T
   return facts;
 }
 
-/** A number whose unit only the name makes certain, or with a remark: `140000 (USB2E7196)`. `40.05 N` can be no force. */
+/** A number whose unit only the name makes certain, or with a remark: `140000 (USB2E7196)`. */
 function readFact(name: string, read: Value, { values: { numbers } }: Context): Value {
-  if (/^[NSW]$/.test(read.unit ?? '') && /^l(?:at|on)/i.test(name)) return { value: read.text, text: read.text };
+  if (isHemisphere(read.unit, name)) return { value: read.text, text: read.text };
+  if (isFlag(read.unit, name)) return { value: read.value, text: read.text };
   // Programs write a point or a sign in an exponent: `12E5` is a serial number.
   if (typeof read.value === 'number' && CODE.test(read.text)) return { value: read.text, text: read.text };
   if (typeof read.value !== 'string' || startsWithLetter(read.text)) return read;

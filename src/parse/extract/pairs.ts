@@ -2,7 +2,7 @@ import { regexSource } from '../../config/grammar.js';
 import type { Finder } from '../../config/vocabulary.js';
 import { compileSplit, type LineFormat, plainText, type Split, withoutTrailingEmpty } from '../cells.js';
 import type { Line } from '../lines.js';
-import { bareUnit, isUnit } from '../values/unit.js';
+import { bareUnit, isMark, isUnit } from '../values/unit.js';
 import { cleanName } from './columns.js';
 import { namedGroups } from './context.js';
 
@@ -85,7 +85,7 @@ function alternatingCells(line: Line): Pair[] {
     }
     const last = pairs.at(-1);
     const unit = open === undefined && n === end && isNumeric(last?.text) ? bareUnit(cell) : undefined;
-    if (last && unit !== undefined && isUnit(unit)) pairs[pairs.length - 1] = { ...last, unit };
+    if (last && unit !== undefined && isUnit(unit)) pairs[pairs.length - 1] = withBeside(last, unit);
     else if (open === undefined) open = cell;
     else {
       const isName = /[:=]$/.test(cell) && /[:=]$/.test(open);
@@ -157,7 +157,7 @@ function valuesOf(name: string, cells: readonly string[], line: Line): Pair[] {
   const pairs: Pair[] = [];
   const [first = '', second] = cells;
   if (cells.length === 2 && isNumeric(second) && isUnit(bareUnit(first) ?? ''))
-    return [{ name, text: second ?? '', unit: bareUnit(first), line }];
+    return [withBeside({ name, text: second ?? '', line }, bareUnit(first) ?? '')];
   for (const [n, cell] of cells.entries()) {
     const sign = n > 0 && SIGN.test(cells[n - 1] ?? '') ? cells[n - 1] : '';
     const text = /^\d/.test(cell) ? `${sign}${cell}` : cell;
@@ -166,7 +166,7 @@ function valuesOf(name: string, cells: readonly string[], line: Line): Pair[] {
     // Limits stand between a value and its unit: `3.4`, `2.5-4.4`, `g/dL`.
     const count = LIMITS.test(last?.text ?? '') ? 2 : 1;
     const unit = last?.unit === undefined && (count > 1 || isNumeric(last?.text)) ? bareUnit(text) : undefined;
-    if (unit !== undefined && isUnit(unit)) pairs.push(...pairs.splice(-count).map((pair) => ({ ...pair, unit })));
+    if (unit !== undefined && isUnit(unit)) pairs.push(...pairs.splice(-count).map((pair) => withBeside(pair, unit)));
     else if (text !== '') {
       if (last && AS_NUMBER.test(last.text) !== AS_NUMBER.test(text)) break;
       pairs.push({ name, text, line });
@@ -207,12 +207,20 @@ function pairOfPieces(pieces: readonly string[], { name = 1, value, unit }: Find
 function createPair(name: string, rest: string, pieces: readonly string[], finder: Finder, line: Line): Pair {
   const { value, unit } = finder;
   const unitPiece = unit === undefined ? undefined : pieces[unit - 1];
-  if (value === undefined || value === 'each')
-    return { name, text: rest, unit: unitPiece, ...unitBeside(rest, line), line };
+  if (value === undefined || value === 'each') {
+    const beside = unitPiece === undefined ? unitBeside(rest, line) : undefined;
+    return beside
+      ? withBeside({ name, text: beside.text, line }, beside.unit)
+      : { name, text: rest, unit: unitPiece, line };
+  }
   const piece = pieces[value - 1];
   if (piece === undefined) return { name, text: pieces.length > 1 ? (pieces.at(-1) ?? '') : '', line };
   return { name, text: piece, unit: unitPiece, line };
 }
+
+/** With the unit that stands beside its number, or with a letter that is none: `142 L`. */
+const withBeside = (pair: Pair, unit: string): Pair =>
+  isMark(unit, pair.name) ? { ...pair, text: `${pair.text} ${unit}` } : { ...pair, unit };
 
 /** `37,°C` or `°C,37`: the last two cells are a number and its unit, and nothing else is the value. */
 function unitBeside(rest: string, { cells }: Line): { text: string; unit: string } | undefined {

@@ -4,7 +4,7 @@ import type { FileError } from '../../errors.js';
 import type { Column, Table, Value } from '../../model.js';
 import { plural } from '../../text.js';
 import { type Line, raiseLimit } from '../lines.js';
-import { bareUnit, isUnit } from '../values/unit.js';
+import { bareUnit, isHemisphere, isMark, isUnit } from '../values/unit.js';
 import { EMPTY, type ValueReader } from '../values/value.js';
 import {
   addCell,
@@ -19,7 +19,7 @@ import {
   refuseAmbiguous,
   summaryOf,
   unpivotRow,
-  withoutFlag,
+  withoutMarks,
 } from './column-values.js';
 import {
   type Cells,
@@ -387,8 +387,7 @@ function assemble(name: string, rows: Rows, facts: Facts): Table {
     .flatMap((column): Assembled[] => {
       if (column.plan.spec.start !== undefined) return [axis(column.plan, rows, unique, facts)];
       const own = describe(column, rows, kept.length < count, facts);
-      const value =
-        column.hasBare && column.hasUnits ? (row: readonly Value[]) => withoutFlag(row[column.at]) : column.at;
+      const value = withoutMarks(column, own.name);
       const named = { column: { ...own, name: unique(own.name) }, value };
       if (!column.hasTexts) return [named];
       const name = unique(`${named.column.name} text`);
@@ -420,9 +419,11 @@ function describe(column: ColumnValues, { columns, options: { units } }: Rows, i
   const own = isTaken && plan.column ? { name: plan.column.name, unit: undefined } : split;
   const below = plan.column?.unit;
   const isName = isNumber === false && /^[\p{L}\p{N}]+$/u.test(below ?? '') && !isUnit(below ?? '');
-  const unit = unitOf(facts, plan.spec) ?? (isName ? undefined : below) ?? own?.unit ?? column.unit;
-  const summary = isNumber && (isCut || column.summary) ? summaryOf(column).finish() : undefined;
   const name = plan.given ?? own?.name ?? '';
+  const beside = isMark(column.unit, name) ? undefined : column.unit;
+  const unit = unitOf(facts, plan.spec) ?? (isName ? undefined : below) ?? own?.unit ?? beside;
+  const isPlace = isHemisphere(column.unit, name);
+  const summary = isNumber && !isPlace && (isCut || column.summary) ? summaryOf(column).finish() : undefined;
   const invented = plan.given === undefined && plan.column?.isNamed === false ? { invented: 'name' as const } : {};
   return { name, ...(unit !== undefined && { unit }), ...invented, ...(summary && { summary }) };
 }

@@ -182,7 +182,22 @@ const LETTERED =
   /(?:^|[^\p{L}])(?:plate|channel|chamber|cell|well|rack|row|column|position|block|lamp|group|type|class|mode|line|port|valve|pump|site|slot|tray|zone|lane|electrode|filter|sample|phase|option|version|variant|series|set|part|section|panel|side|module|step|stage|platte|kanal|gruppe|probe)(?: ?\d+)?$/iu;
 
 /** The first letters of the alphabet are also units. */
-const isLabel = (unit: string, name: string): boolean => /^[A-H]$/.test(unit) && LETTERED.test(name);
+const isLabel = (unit: string, name: string): boolean =>
+  (/^[A-H]$/.test(unit) && LETTERED.test(name)) || isHemisphere(unit, name);
+
+/** `48.1 N` of a latitude is no force. */
+export const isHemisphere = (unit: string | undefined, name: string): boolean =>
+  /^[NSWE]$/.test(unit ?? '') && PLACE.test(name);
+
+const PLACE =
+  /(?<!\p{L})(?:lat(?:itude)?|lon(?:gitude)?|lng|gps|coord(?:inate)?s?|breite(?:ngrad)?|l[äa]ngengrad)(?!\p{L})/iu;
+
+/** Analysers mark high and low results: `7.1 H`. These are units only of what is named an inductance or a volume. */
+export const isFlag = (unit: string | undefined, name: string): boolean =>
+  (unit === 'H' && !/induct/i.test(name)) || (unit === 'L' && !/vol|capacit|lit(?:er|re)|fill|tank/i.test(name));
+
+export const isMark = (unit: string | undefined, name: string): boolean =>
+  isHemisphere(unit, name) || isFlag(unit, name);
 
 /** `Events/µL(V)`: what follows a unit is not the unit. A single letter can be an element: `C/N (%)`. */
 const hasOwnUnit = (name: string): boolean => {
