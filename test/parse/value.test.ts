@@ -186,7 +186,9 @@ describe('units', () => {
         'g/100 mL',
       ])
       .concat('meters/second Volts nSv/h dS/m #/cm3 Jg^-1 cm2/Vs ohm/sq MSa/s Seconds SEC'.split(' '))
-      .concat(['MG/DL', 'MMOL/L', '10*9/L', 'x10⁹/L', '10e3/µL', 'mg/L as CaCO3', 'mOsm/kg', 'µIU/mL', 'MΩ cm']),
+      .concat(['MG/DL', 'MMOL/L', '10*9/L', 'x10⁹/L', '10e3/µL', 'mg/L as CaCO3', 'mOsm/kg', 'µIU/mL', 'MΩ cm'])
+      .concat('MilliVolts microsiemens/cm kOhms mAmps nanometres PCT PPM KPA Hrs inches N-m umoles/L'.split(' '))
+      .concat(['Deg. C', 'deg_C', 'deg C/min', 'wt %', 'sec.', 'mg per L', 'milliSiemens per centimeter']),
   )('%s is one', (unit) => {
     expect(isUnit(unit)).toBe(true);
   });
@@ -206,6 +208,10 @@ describe('units', () => {
     'A1',
     'V1',
     'mg dry',
+    'Day',
+    'Minute',
+    'Program',
+    'samples per tray',
     '1000',
   ])('%j is not a unit', (text) => {
     expect(isUnit(text)).toBe(false);

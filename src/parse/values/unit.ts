@@ -31,39 +31,49 @@ const PREFIXED: Readonly<Record<string, string>> = {
   },
 };
 
-/** Symbols and words without prefixes, separated by ` | `. */
+/** Symbols without prefixes, separated by ` | `. */
 const PLAIN = `
-  % | ‰ | ppm | ppb | ppt | ppmv | wt% | vol% | mol% | v/v | w/v | w/w
-  vol.% | Vol% | vol-% | Vol-% | vol.-% | Vol.-% | wt-% | wt.% | wt.-% | mol-% | %vol | % vol | ppmV | ppmw | % w/w | % v/v | % w/v | m/z | lux | oC | Deg C | DegC | mm Hg | x g | VDC | Vpp | Vrms
+  % | ‰ | ppt | v/v | w/v | w/w | vol-% | Vol-% | vol.-% | Vol.-% | wt-% | wt.-% | mol-% | %vol | % vol
+  ppmw | % w/w | % v/v | % w/v | m/z | oC | mm Hg | x g | VDC | Vpp | Vrms | mg% | NM | CM-1
   %RH | %rh | %rH | RH% | RH(%) | % RH | % rh | %T | %R | %d.b. | dB | dBm | dBc
-  °C | °F | ° | degC | deg C | deg. C | degF | deg F | deg | Deg | degrees | arcmin | arcsec | mrad
-  second | usec | min | mins | minute | minutes
-  h | hr | hrs | hour | hours | d | day | days
-  nanometers | Angstrom | angstrom | Angstroms | micron | microns | inch | in | ft
-  lb | lbs | oz | psi | psia | psig | atm | mmHg | inHg | cmH2O | mH2O | barg | kgf | lbf
-  cc | ccm | sccm | slm | slpm | lpm | gal | cps | cpm | rpm | RPM | Hz | fps
-  counts | count | Counts | COUNTS | cts | kcps | CCD cts | a.u. | arb. u. | arb.u. | arb. units | AU | abs | Abs | RFU | RLU | RIU
-  cells | cell | cp | copies | particles | CFU | cfu | PFU | pfu | FNU | NTU | pH | mEq | meq
-  mVolt | Amp | Amps | amp | amps | Pas | mPas | lxh | Lux | PSU | psu | kDa | kb | nt | SCFM | Nl | rev | px | pixel
+  °C | °F | ° | min | h | hr | hour | d | day | minute | in | ft | gm
+  lb | lbs | oz | atm | cmH2O | mH2O | barg | kgf | lbf
+  cc | ccm | slm | gal | cps | cpm | Hz | fps | N-m | Pa-s | mPa-s | ft-lb
+  count | Counts | COUNTS | counts | cts | kcps | CCD cts | a.u | a.u. | A.U. | arb | arb. u. | arb.u. | arb. units | AU | abs | Abs | RIU
+  cells | cell | cp | copies | particles | PFU | pfu | MPN | pH | mEq | meq
+  Pas | mPas | lxh | kDa | kb | nt | SCFM | Nl | rev | px | pixel
   °Brix | °Bx | Brix | dpm | DPM | ×g | xg
-  amu | Kcps | Mcps | mdeg | vol % | %w/w | %v/v | %w/v | % sat | %sat | %B | % B | FAU | MicroAmps | pH units | ° C | MΩ cm
+  amu | Kcps | Mcps | vol % | %w/w | %v/v | %w/v | % sat | %sat | % Sat | %Sat | %B | % B | FAU | pH units | ° C | MΩ cm
   mln | mLn | smL | sml | SmL | NmL | Nml | sL | Nm3 | Sm3
-  d.nm | d.µm | d.um | db | dbar | emu | mg KOH/g | SCCM | SLM | CPM | CPS | mR | uR | Vs | V-s | Am2 | sq | div
-  Ohm-cm | ohm-cm | Ohm-m | ohm-m | dBV | dBuV | dBi | dBA | dB(A) | mph | km/h | knots | kts | gf | FTU | S.U. | pts | gpm | GPM | gph | cfm | CFM | cfs | lps | Vickers
+  d.nm | d.µm | d.um | db | dbar | emu | mg KOH/g | SLM | CPM | CPS | mR | uR | Vs | V-s | Am2 | sq | div
+  Ohm-cm | ohm-cm | Ohm-m | ohm-m | dBV | dBuV | dBi | dBA | dB(A) | mph | km/h | kts | gf | FTU | S.U. | pts | gph | cfs | lps
   mln | ln | smL | sL | NmL | Nml | Nm3 | Ohmcm2 | Ohm cm2 | Ω cm2 | Ωcm2 | cm3/g STP | cm3 STP/g | cm3(STP)/g | mmol/g STP`;
 
-/** Also with a capital letter, or all in capital letters. */
+/** Words, and abbreviations that some write in other letters: each also in capital letters, or in part. */
 const WORDS = `
-  percent | sec | secs | msec | second | seconds | minutes | hours | days | degree | degrees | deg C | deg F | degrees C | degrees F | degree C
-  degrees Celsius | meter | meters | metre | metres | centimeters | millimeters | micrometers | kilometers
-  millivolts | microvolts | milliamps | ampere | amperes | newton | newtons | pascal | pascals | kilopascals
-  millibar | millibars | hertz | joule | joules | gram | grams | kilograms | milligrams | liter | liters | litres
-  celsius | kelvin | volt | volts | watt | watts | ohms | torr | mtorr | mbar`;
+  percent | pct | percent saturation | wt% | wt.% | wt % | wt. % | vol% | vol.% | vol. % | mol% | mol % | mole % | mass % | weight % | at% | at.% | at % | atomic %
+  sec | secs | msec | usec | seconds | mins | minutes | hrs | hours | days | knots
+  deg | mdeg | degree | degrees | deg c | deg. c | deg_c | degc | deg f | deg. f | deg_f | degf | degree c | degrees c | degree f | degrees f
+  degree celsius | degrees celsius | degrees_celsius | degree_celsius | celsius | fahrenheit | degrees fahrenheit | kelvins
+  angstrom | angstroms | micron | microns | inch | inches | foot | feet | mile | miles | arcmin | arcsec | mrad
+  pound | pounds | mgs | gms | mcg | mls | dyne | dynes | gauss | centipoise | vickers | lux | pixels
+  arbitrary units | absorbance units | relative fluorescence units | relative light units | square meter | square meters | cubic meter | cubic meters
+  ppm | ppb | ppmv | psi | psia | psig | kpa | mpa | hpa | mmhg | inhg | inches hg | rpm | lpm | slpm | sccm | gpm | cfm
+  ntu | fnu | psu | cfu | rfu | rlu | mmol | umol | nmol`;
+
+/** Words with a prefix, in words or a letter, and perhaps an `s`: `MilliVolts`, `kOhms`. */
+const PREFIXES = ['', ...'milli micro nano pico centi deci hecto kilo mega giga m u n k'.split(' ')];
+const SPELLED =
+  'meter metre liter litre gram volt amp ampere watt joule newton pascal bar hertz ohm siemens mole molar farad tesla torr second poise kelvin electronvolt';
 
 const SUPERSCRIPTS = '⁰¹²³⁴⁵⁶⁷⁸⁹⁻';
 const listed = (text: string): string[] => text.trim().split(/ \| |\n */);
-const words = listed(WORDS).flatMap((word) => [word, word.charAt(0).toUpperCase() + word.slice(1), word.toUpperCase()]);
-const plain = new Set([...listed(PLAIN), ...words].map(normalise));
+const plain = new Set(listed(PLAIN).map(normalise));
+/** In small letters. */
+const words = new Set([
+  ...listed(WORDS),
+  ...SPELLED.split(' ').flatMap((word) => PREFIXES.flatMap((prefix) => [prefix + word, `${prefix}${word}s`])),
+]);
 const prefixed = new Set(
   Object.entries(PREFIXED).flatMap(([symbol, prefixes]) =>
     ['', ...prefixes].map((prefix) => normalise(prefix + symbol)),
@@ -84,7 +94,8 @@ function normalise(unit: string): string {
     .replace(/−/g, '-');
 }
 
-const isSymbol = (symbol: string): boolean => plain.has(symbol) || prefixed.has(symbol);
+const isSymbol = (symbol: string): boolean =>
+  plain.has(symbol) || prefixed.has(symbol) || (symbol.length > 2 && words.has(symbol.toLowerCase()));
 
 const isFactor = (factor: string): boolean => isSymbol(factor) || isPower(factor);
 
@@ -101,7 +112,7 @@ function isPower(factor: string): boolean {
  * `mg/L as CaCO3`, `V vs Ag/AgCl`, and `MG/DL` of printers without small letters.
  */
 export function isUnit(written: string): boolean {
-  if (written.length === 0 || written.length > 20) return false;
+  if (written.length === 0 || written.length > MAX_LENGTH) return false;
   if (/^[A-Z]{1,5}\/[DMU]?L$/.test(written) && isUnit(written.toLowerCase())) return true;
   const symbols = normalise(written);
   if (isFactor(symbols)) return true;
@@ -111,16 +122,20 @@ export function isUnit(written: string): boolean {
     .replace(/(?<=^x?10)\*{1,2}(?=\d)/, '^')
     .replace(/(?<=\/)100 ?(?=\p{L})/u, '')
     .replace(/(?<=\S\/\S+) as \S+$/, '')
-    .replace(' / ', '/')
+    .replace(/ (?:\/|per) /, '/')
+    .replace(/(?<=\p{L}{2})\.$/u, '')
     .replace(/(?<=V) vs\.? \S+$/, '')
     .replace(/\/\((\S+[ ·⋅*]\S+)\)$/, (_, below: string) => `/${below.replace(/[ ·⋅*]/g, '/')}`);
   if (isFactor(unit)) return true;
   // Words are separated by blanks too, so a factor after a blank needs an exponent.
   const [first = '', ...rest] = unit.split(' ');
-  if (rest.length > 0 && rest.length < 4 && isUnit(first)) return rest.every(isPower) || PRODUCT.test(unit);
+  if (rest.length > 0 && rest.length < 4 && isUnit(first) && (rest.every(isPower) || PRODUCT.test(unit))) return true;
   const factors = unit.split(/[/·⋅*×.]|(?<=\d) /);
   return factors.length > 1 && factors.length < 5 && factors.every((each, n) => isFactor(each) || isCount(each, n));
 }
+
+/** `milliSiemens per centimeter` */
+const MAX_LENGTH = 28;
 
 /** Names of things are single capital letters too, but not these: `mN m`, `kW h`. */
 const PRODUCT = /^[umkM]?(?:N m|[VAWJ] s|[AW] h|Pa s)$/;
