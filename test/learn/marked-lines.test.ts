@@ -49,7 +49,7 @@ describe('names of columns in a list above the rows', () => {
   test.each([
     ['Columns:\n1: Time, s\n2: Depth [m]\n3: Oxygen [umol/kg]\n', ['Time [s]', 'Depth [m]', 'Oxygen [umol/kg]']],
     ['% Station 7\n% Column 1 - Day\n% Column 2 - Depth (m)\n% Column 3 - Flag\n', ['Day', 'Depth [m]', 'Flag']],
-    ['# Scan 4\n# Column.1: energy eV\n# Column.2: mu\n# Column.3: i0\n#---\n', ['energy eV', 'mu', 'i0']],
+    ['# Scan 4\n# Column.1: energy eV\n# Column.2: mu\n# Column.3: i0\n#---\n', ['energy [eV]', 'mu', 'i0']],
   ])('can be written in several ways: %j', async (above, names) => {
     expect(columns(await read(`${above}0.5 1.02 34.91\n1.5 1.55 34.92\n2.5 2.03 34.95\n3.5 2.55 34.99\n`))).toEqual(
       names,

@@ -236,10 +236,22 @@ describe('units', () => {
     ['RT(s)', 'RT', 's'],
     ['Gap (s)', 'Gap', 's'],
     ['MFC1 Measure mln/min', 'MFC1 Measure', 'mln/min'],
+    ['Weight mg', 'Weight', 'mg'],
+    ['Elapsed Time Seconds', 'Elapsed Time', 'Seconds'],
+    ['Time Sec', 'Time', 'Sec'],
+    ['Temperature Deg C', 'Temperature', 'Deg C'],
+    ['Temperature Degrees Celsius', 'Temperature', 'Degrees Celsius'],
+    ['Relative Humidity Pct', 'Relative Humidity', 'Pct'],
+    ['temp_C', 'temp', 'C'],
+    ['cell_voltage_mV', 'cell_voltage', 'mV'],
+    ['Angle degrees', 'Angle', 'degrees'],
     ['Total (x10^6) cells/mL', 'Total', 'x10^6 cells/mL'],
-  ])('%s has a unit in brackets, after a comma, or at its end if it is no word', (written, name, unit) => {
-    expect(unitInName(written)).toEqual({ name, unit });
-  });
+  ])(
+    '%s has a unit in brackets, after a comma, or at its end if it is no word or fits the name',
+    (written, name, unit) => {
+      expect(unitInName(written)).toEqual({ name, unit });
+    },
+  );
 
   test.each([
     'Events/µL(V)',
@@ -250,7 +262,17 @@ describe('units', () => {
     'Sensor, A',
     'Ratio S/N',
     'Temperature T/K',
-    'Weight mg',
+    'Net mg',
+    'Running Hours',
+    'Hours',
+    'Time Min',
+    'Distance in',
+    'Current A',
+    'Temp C',
+    'temp_c',
+    'Absorbance 450 mAU',
+    'Volume per time s',
+    'Temp 1 deg C',
     'mL/min',
     'Well (A1)',
     ', mg',

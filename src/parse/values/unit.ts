@@ -1,3 +1,5 @@
+import { isMeasuredIn, unitBehindQuantity } from './quantity.js';
+
 /**
  * Units that are recognised in brackets after a name and after a number. They can be combined (`ng/uL`, `W/m2`,
  * `cm-1`). Variants of µ, Ω, ° and superscripts are equal and are written in one form here, `u` for µ.
@@ -224,7 +226,7 @@ const hasOwnUnit = (name: string): boolean => {
 function unitAfterComma(name: string): { name: string; unit: string } | undefined {
   const at = name.lastIndexOf(',');
   const unit = name.slice(at + 1).trim();
-  const isLetter = /^[A-Za-z]?$/.test(unit) && !BY_LETTER[unit]?.test(name.slice(0, at));
+  const isLetter = /^[A-Za-z]?$/.test(unit) && !isMeasuredIn(name.slice(0, at), unit);
   if (at < 1 || isLetter || !isUnit(unit)) return undefined;
   return { name: name.slice(0, at).trim(), unit };
 }
@@ -236,9 +238,9 @@ function unitAfterComma(name: string): { name: string; unit: string } | undefine
 function unitAtEnd(name: string): { name: string; unit: string } | undefined {
   const [, rest, unit] =
     /^(.*[^\s/])\s+(?:\/ ?)?((?<=\/ ?)\S+|[^\s/]{2,}\/\S+|[°%‰]\S*|[µμ]\S+|(?:nm|cm-1)(?=\.?$))\.?$/.exec(name) ?? [];
-  if (rest === undefined || unit === undefined || !isUnit(unit)) return undefined;
+  if (rest === undefined || unit === undefined || !isUnit(unit)) return unitBehindQuantity(name);
   // `450 nm` says where something else was measured, and `Peak A / C` has two peaks.
-  if (/^[\d.,]+$/.test(rest) || (/ \/ [A-Za-z]$/.test(name) && !BY_LETTER[unit]?.test(rest))) return undefined;
+  if (/^[\d.,]+$/.test(rest) || (/ \/ [A-Za-z]$/.test(name) && !isMeasuredIn(rest, unit))) return undefined;
   // `Total (x10^6) cells/mL`: the power of ten belongs to the unit.
   const [, own, power] = /^(.*\S) ?\((x ?10\^?\d{1,2})\)$/.exec(rest) ?? [];
   return own === undefined ? { name: rest, unit } : { name: own, unit: `${power?.replace(' ', '')} ${unit}` };
@@ -275,24 +277,10 @@ export function unitAfterSlash(name: string, anyUnit: boolean): { name: string; 
 /** The last letters of a name: small consonants, or a capital letter behind small ones. */
 const NO_WORD = /\s(?:[b-df-hj-np-tv-xz]{2,4}|[a-z]{1,2}[A-Z][a-z]?)$/;
 
-/** Quantities by the letter of their unit. `220K` can also be a model or 220 thousand, and `3C` a well. */
-const BY_LETTER: Readonly<Record<string, RegExp>> = {
-  ...{
-    K: /temp/i,
-    C: /temp/i,
-    F: /temp/i,
-    V: /volt|potential|bias|batt|spannung|tension|\bhv\b/i,
-    A: /current|strom|courant/i,
-  },
-  ...{ W: /power|leistung/i, s: /time|duration|delay|interval|exposure|dwell|period/i, h: /time|duration/i },
-  ...{ m: /depth|length|distance|height|altitude|elevation/i, g: /weight|mass|gewicht/i, N: /force|load|kraft/i },
-  ...{ L: /volume/i, J: /energy/i, T: /\bfield\b/i, M: /conc|molarity/i },
-};
-
 /** `-145V` of `Bias voltage`: a letter directly after a number is its unit if the name says what was measured. */
 export function gluedUnit(name: string, text: string): { digits: string; unit: string } | undefined {
   const [, digits, unit] = GLUED.exec(text) ?? [];
-  return digits !== undefined && unit !== undefined && BY_LETTER[unit]?.test(name) ? { digits, unit } : undefined;
+  return digits !== undefined && unit !== undefined && isMeasuredIn(name, unit) ? { digits, unit } : undefined;
 }
 
 const GLUED = /^([-+−]?\d[\d.,]*)([A-Za-z])$/;
