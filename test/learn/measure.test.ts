@@ -407,5 +407,5 @@ test('facts above rows of two columns are no names', async () => {
     'Mode;ANALYZER;\nStart;10;Hz\nStop;40;Hz\ny-Unit;dBm;\nTrace 1;;\nValues;4;\n10;-81.2;\n20;-80.9;\n30;-10.2;\n40;-80.1;\n';
   const record = await read(text);
   expect(meta(record)).toMatchObject({ Start: 10, 'y-Unit': 'dBm', Values: 4 });
-  expect(columns(record).slice(0, 2)).toEqual(['column 1', 'column 2']);
+  expect(columns(record).slice(0, 2)).toEqual(['column 1', 'Y [dBm]']);
 });

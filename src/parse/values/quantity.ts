@@ -32,17 +32,17 @@ const MEASURED: readonly (readonly [name: RegExp, unit: RegExp])[] = [
   [/angle|phase|heading|direction|tilt|rotation|latitude|longitude|winkel/i, /^(?:m?rad|°|m?deg|degrees?)$/],
   [/force|load|kraft/i, /^(?:[mkuµ]?N|(?:kilo|milli)?newtons?|lbf|kgf)$/],
   [/torque|drehmoment/i, /^(?:[munµ]?Nm|N-m|n-m)$/],
-  [/speed|veloc|geschwindigkeit|drehzahl/i, /^(?:rpm|mph|kts|knots)$/],
+  [/speed|veloc|geschwindigkeit|drehzahl/i, /^(?:[mck]?m\/(?:s|min|h)|rpm|mph|kts|knots)$/],
   [/resist|impedance/i, /^(?:[mkMG]?Ω|[mkg]?ohms?|(?:milli|kilo|mega|giga)ohms?)$/],
   [/absorb|intensity|signal|response|detector|fluoresc/i, /^(?:m?AU|mau|rfu|rlu|counts|cps|cts|m?V|a\.u\.)$/],
   [/energy|energie/i, /^(?:[mk]?J|[mk]?eV|[mk]ev|[kmg]?wh|(?:kilo)?joules?)$/],
   [/\bfield\b|_field\b|\bfield_/i, /^(?:m?T|k?G|k?Oe|tesla|gauss)$/],
-  [/conc|molarity/i, /^(?:[munµ]?M|pp[mbt]|(?:milli|micro|nano)?molar)$/],
+  [/conc|molarity/i, /^(?:[a-z]+\/[a-z]+|[munµ]?M|pp[mbt]|(?:milli|micro|nano)?molar)$/],
   [/capacity|charge/i, /^m?(?:ah|Ah)$/],
   [/capacitance/i, /^(?:[pnuµm]F|[pnm]?farads?)$/],
   [/turbidity/i, /^(?:ntu|fnu)$/],
   [/salinity/i, /^(?:psu|ppt)$/],
-  [/flow/i, /^(?:sccm|slp?m|lpm|gpm|cfm)$/],
+  [/flow/i, /^(?:[um]?l\/(?:min|h|s)|sccm|slp?m|lpm|gpm|cfm)$/],
   [/illumin|light/i, /^k?lux$/],
 ];
 
@@ -51,6 +51,9 @@ export function isMeasuredIn(name: string, unit: string): boolean {
   const written = unit.length > 2 ? unit.toLowerCase() : unit;
   return MEASURED.some(([names, units]) => units.test(written) && names.test(name));
 }
+
+/** Whether the name says what was measured. */
+export const isOfKnownUnit = (name: string): boolean => MEASURED.some(([names]) => names.test(name));
 
 /**
  * `Elapsed Time Seconds`, `Temperature Deg C`, `voltage_mV`: a unit behind what is measured in it. `min` and `in` are also

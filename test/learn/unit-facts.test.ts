@@ -1,0 +1,43 @@
+import { expect, test } from 'vitest';
+import { columns, read } from '../support/reading.js';
+
+/** Facts that say which unit a column, an axis or all readings have. */
+
+const rowsOf = (row: (n: number) => readonly (string | number)[], delimiter: string): string =>
+  [0, 1, 2, 3, 4, 5].map((n) => `${row(n).join(delimiter)}\n`).join('');
+const curve = (delimiter: string) => rowsOf((n) => [`40${n}.5`, `0.12${n}`], delimiter);
+
+test.each([
+  ['X Units: nm\nY Units: AU\n\n', ['X [nm]', 'Y [AU]']],
+  ['XUNITS=NANOMETERS\nYUNITS=ABSORBANCE\n', ['X [NANOMETERS]', 'column 2']],
+  ['X-Axis Units: nm\nY axis unit: Absorbance\n\nWavelength\tIntensity\n', ['Wavelength [nm]', 'Intensity']],
+  ['Horizontal Units: s\nVertical Units: V\n\nTIME\tCH1\n', ['TIME [s]', 'CH1 [V]']],
+])('a fact gives the unit of an axis of a curve: %j', async (head, names) => {
+  expect(columns(await read(`Operator: Ada\n${head}${curve('\t')}`))).toEqual(names);
+});
+
+test('the axes of rows that are no curve have no unit', async () => {
+  const record = await read(`Operator: Ada\nX Units: nm\n\nGain,Level\n${rowsOf((n) => [(n * 7) % 5, `1.${n}`], ',')}`);
+  expect(columns(record)).toEqual(['Gain', 'Level']);
+});
+
+test.each([
+  ['Unit: mg/L', 'No,Sample,Result', ['No', 'Sample', 'Result [mg/L]']],
+  ['Units: mg/L', 'Sample,Nitrate,pH (S.U.)', ['Sample', 'Nitrate [mg/L]', 'pH [S.U.]']],
+  ['Units: g', 'No,Sample,Weight', ['No', 'Sample', 'Weight [g]']],
+  ['Units: mg/L', 'No,Sample,Weight', ['No', 'Sample', 'Weight']],
+  ['Units: mg/L', '#,Nitrate,Phosphate', ['#', 'Nitrate', 'Phosphate']],
+  ['Units: mg/L', 'No,Sample,pH', ['No', 'Sample', 'pH']],
+  ['Units: mg/L', 'Sample,Nitrate,Phosphate', ['Sample', 'Nitrate', 'Phosphate']],
+])('%s above %s is the unit of the only column of readings', async (fact, head, names) => {
+  const cells = (n: number) =>
+    head.split(',').map((name) => (name === 'Sample' ? `S-${n}` : name === 'No' ? n + 1 : `7.${n}1`));
+  expect(columns(await read(`Operator: Ada\n${fact}\n\n${head}\n${rowsOf(cells, ',')}`))).toEqual(names);
+});
+
+test('the fact can have the longer name, and several columns its unit', async () => {
+  const record = await read(
+    `Temperature Unit: °C\nPressure Unit: kPa\n\nNo,Temp,Pressure 1,Pressure 2,Pressure ratio\n${rowsOf((n) => [n + 1, `20.${n}`, `101.${n}`, `99.${n}`, `0.9${n}`], ',')}`,
+  );
+  expect(columns(record)).toEqual(['No', 'Temp [°C]', 'Pressure 1 [kPa]', 'Pressure 2 [kPa]', 'Pressure ratio']);
+});
