@@ -3,7 +3,7 @@ import type { TableOptions } from '../../config/vocabulary.js';
 import { type ColumnSummary, medianOf, type Value } from '../../model.js';
 import type { Line } from '../lines.js';
 import { isFlag, isHemisphere, isMark } from '../values/unit.js';
-import { ambiguousNumber, EMPTY, isUnreadable } from '../values/value.js';
+import { ambiguousNumber, EMPTY, EXPONENT_ONLY, isCodeName, isUnreadable } from '../values/value.js';
 import { type Cells, type PlannedColumn, splitUnit } from './columns.js';
 import { type Context, groupNames, namedGroups } from './context.js';
 
@@ -18,6 +18,8 @@ export const openColumn = (plan: PlannedColumn, context: Context, kept: KeptRows
   plan,
   context,
   read: context.values.typed(plan.spec),
+  /** Whether `1E5` is no number. */
+  hasCodes: plan.spec.type === undefined && isCodeName(plan.column?.name ?? ''),
   kept,
   /** The index of its values in the kept rows. */
   at,
@@ -50,7 +52,9 @@ export function addCell(
     const cell = column.plan.column?.cell;
     throw column.context.refuse(read.problem, { line, cell, hint: read.hint });
   }
-  const value = unit && typeof read.value === 'number' ? { ...read, unit } : read;
+  const isCode = column.hasCodes && typeof read.value === 'number' && EXPONENT_ONLY.test(read.text);
+  const own = isCode ? { value: read.text, text: read.text } : read;
+  const value = unit && typeof own.value === 'number' ? { ...own, unit } : own;
   if (value.text !== '') column.isEmpty = false;
   countValue(column, value, line);
   if (row) {

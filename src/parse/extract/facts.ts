@@ -6,7 +6,7 @@ import { withoutTrailingEmpty } from '../cells.js';
 import { isBlank, joinTexts, type Line, lineKey, quoted, suggestName } from '../lines.js';
 import { parseZone } from '../values/date-candidates.js';
 import { bareUnit, gluedUnit, isFlag, isHemisphere, unitInName } from '../values/unit.js';
-import { isUnreadable, startsWithLetter } from '../values/value.js';
+import { EXPONENT_ONLY, isCodeName, isUnreadable, startsWithLetter } from '../values/value.js';
 import { cleanName, createUniqueNames } from './columns.js';
 import { type Context, compileLinePattern, createRegion, lineNotFound, stripComment } from './context.js';
 import {
@@ -67,7 +67,8 @@ function readFact(name: string, read: Value, { values: { numbers } }: Context): 
   if (isHemisphere(read.unit, name)) return { value: read.text, text: read.text };
   if (isFlag(read.unit, name)) return { value: read.value, text: read.text };
   // Programs write a point or a sign in an exponent: `12E5` is a serial number.
-  if (typeof read.value === 'number' && CODE.test(read.text)) return { value: read.text, text: read.text };
+  const isCode = CODE.test(read.text) || (EXPONENT_ONLY.test(read.text) && isCodeName(name));
+  if (typeof read.value === 'number' && isCode) return { value: read.text, text: read.text };
   if (typeof read.value !== 'string' || startsWithLetter(read.text)) return read;
   const glued = gluedUnit(name, read.text);
   const value = numbers.read(glued?.digits ?? WITH_REMARK.exec(read.text)?.[1] ?? '');

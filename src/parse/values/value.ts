@@ -87,6 +87,18 @@ function isCensored(text: string, numbers: NumberReader): boolean {
   return numbers.read(limit) !== undefined || readQuantity(limit, numbers) !== undefined;
 }
 
+/** What codes are called: `12E5` of a lot or a well is no number. */
+export const isCodeName = (name: string): boolean => CODE_NAME.test(name) && !COUNTED.test(name);
+
+const CODE_NAME =
+  /(?<!\p{L})(?:s\/?n|serial|lot|batch|charge|id|bar ?code|code|well|plate|vial|rack|tube|sample|specimen|part|order|catalog(?:ue)?|cat|asset|ref)(?:[ _.]*(?:no|nr|number|id|code|name|position|pos|#))*[.:]?$/iu;
+
+/** `Cells per well` */
+const COUNTED = /(?<!\p{L})(?:per|in|of)(?!\p{L})/iu;
+
+/** Programs write a point or a sign in an exponent. */
+export const EXPONENT_ONLY = /^\d+[eE]\d+$/;
+
 /** Why a text is not a value of the given type, and what to write into the mapping. */
 interface Unreadable {
   readonly problem: string;
