@@ -2,7 +2,7 @@ import type { Line } from '../parse/lines.js';
 import { readIso } from '../parse/values/date.js';
 import { dateCandidates } from '../parse/values/date-candidates.js';
 import { unitInName } from '../parse/values/unit.js';
-import { createNumberReader, readQuantity, startsWithLetter } from '../parse/values/value.js';
+import { createNumberReader, isLongPadded, readQuantity, startsWithLetter } from '../parse/values/value.js';
 
 /** What the cells of a line look like: numbers, dates or words. */
 
@@ -30,9 +30,12 @@ export function kindOf(text: string): CellKind {
   if (startsWithLetter(text)) return dateCandidates(text).length > 0 ? 'date' : 'text';
   if (CENSORED.test(text) || GROUPED.test(text)) return 'any';
   if (readQuantity(text, numbers) ?? readQuantity(text, commas)) return 'number';
+  if (isLongPadded(text)) return 'number';
   // `007` and very long numbers occur among numbers and among words.
   if (DIGITS.test(text)) return 'any';
-  return readIso(text) !== undefined || CLOCK.test(text) || dateCandidates(text).length > 0 ? 'date' : 'text';
+  if (readIso(text) !== undefined || CLOCK.test(text) || dateCandidates(text).length > 0) return 'date';
+  // So does `07.25`.
+  return PADDED.test(text) ? 'any' : 'text';
 }
 
 /** A word, or a mark for no value: what names of columns are. */
@@ -44,6 +47,7 @@ export const isWordOf = (kind: CellKind | undefined, cell: string): boolean =>
 
 const DIGIT = /\d/;
 const DIGITS = /^\d+$/;
+const PADDED = /^[+-]?0\d[.,]\d+$/;
 const CENSORED = /^[<>≤≥]=?\s*\d/;
 /** `12 331 cps`: whether a blank separates thousands is not known yet. */
 const GROUPED = /^[-+]?\d{1,3}(?:[ \u00a0']\d{3})+(?:[.,]\d+)?(?: \S{1,8})?$/;

@@ -2,8 +2,9 @@ import { regexSource } from '../../config/grammar.js';
 import type { TableOptions } from '../../config/vocabulary.js';
 import { type ColumnSummary, medianOf, type Value } from '../../model.js';
 import type { Line } from '../lines.js';
-import { isFlag, isHemisphere, isMark } from '../values/unit.js';
-import { ambiguousNumber, EMPTY, EXPONENT_ONLY, isCodeName, isUnreadable } from '../values/value.js';
+import { isMeasuredIn, isOfKnownUnit } from '../values/quantity.js';
+import { isFlag, isHemisphere, isMark, isUnit } from '../values/unit.js';
+import { ambiguousNumber, EMPTY, EXPONENT_ONLY, isCodeName, isLongPadded, isUnreadable } from '../values/value.js';
 import { type Cells, type PlannedColumn, splitUnit } from './columns.js';
 import { type Context, groupNames, namedGroups } from './context.js';
 
@@ -14,12 +15,21 @@ export type ColumnValues = ReturnType<typeof openColumn>;
 export type KeptRows = Value[][];
 
 /** One literal, because there can be thousands: objects made by spreading are several times slower here. */
-export const openColumn = (plan: PlannedColumn, context: Context, kept: KeptRows, at: number, sampleSize: number) => ({
+export const openColumn = (
+  plan: PlannedColumn,
+  context: Context,
+  kept: KeptRows,
+  at: number,
+  sampleSize: number,
+  unit?: string,
+) => ({
   plan,
   context,
   read: context.values.typed(plan.spec),
   /** Whether `1E5` is no number. */
   hasCodes: plan.spec.type === undefined && isCodeName(plan.column?.name ?? ''),
+  /** Whether `0012` is a number. */
+  isReading: plan.spec.type === undefined && isReadingIn(plan.column?.name ?? '', unit),
   kept,
   /** The index of its values in the kept rows. */
   at,
@@ -52,8 +62,7 @@ export function addCell(
     const cell = column.plan.column?.cell;
     throw column.context.refuse(read.problem, { line, cell, hint: read.hint });
   }
-  const isCode = column.hasCodes && typeof read.value === 'number' && EXPONENT_ONLY.test(read.text);
-  const own = isCode ? { value: read.text, text: read.text } : read;
+  const own = inColumn(column, read);
   const value = unit && typeof own.value === 'number' ? { ...own, unit } : own;
   if (value.text !== '') column.isEmpty = false;
   countValue(column, value, line);
@@ -62,6 +71,25 @@ export function addCell(
     row[column.at] = value;
   } else summaryOf(column).add(value);
 }
+
+/** A text that is a number, or a number that is a text, because of what its column is called. */
+function inColumn({ hasCodes, isReading, plan, context }: ColumnValues, read: Value): Value {
+  const { value, text } = read;
+  if (typeof value === 'number') return hasCodes && EXPONENT_ONLY.test(text) ? { value: text, text } : read;
+  if (value !== text || hasCodes || !PADDED.test(text)) return read;
+  const isCertain = isReading || (isLongPadded(text) && isNamedReading(plan.column?.name ?? ''));
+  const number = isCertain ? context.values.numbers.readPadded(text) : undefined;
+  return number === undefined ? read : { value: number, text };
+}
+
+const PADDED = /^[+\-−]?0\d/;
+
+/** A time of day can be written as `0915` or `09.15`. */
+export const isReadingIn = (name: string, unit: string | undefined): boolean =>
+  unit !== undefined && isUnit(unit) && !/^h/i.test(unit) && !isCodeName(name);
+
+const isNamedReading = (name: string): boolean =>
+  /^(?:readings?|values?|results?|measured)$/i.test(name) || (isOfKnownUnit(name) && !isMeasuredIn(name, 's'));
 
 function countValue(column: ColumnValues, value: Value, line: Line | undefined): void {
   if (typeof value.value === 'number') {

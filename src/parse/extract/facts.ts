@@ -7,6 +7,7 @@ import { isBlank, joinTexts, type Line, lineKey, quoted, suggestName } from '../
 import { parseZone } from '../values/date-candidates.js';
 import { bareUnit, gluedUnit, isFlag, isHemisphere, unitInName } from '../values/unit.js';
 import { EXPONENT_ONLY, isCodeName, isUnreadable, startsWithLetter } from '../values/value.js';
+import { isReadingIn } from './column-values.js';
 import { cleanName, createUniqueNames } from './columns.js';
 import { type Context, compileLinePattern, createRegion, lineNotFound, stripComment } from './context.js';
 import {
@@ -49,11 +50,16 @@ export function readFacts(named: readonly NamedFact[], context: Context, tree: T
   const known = new Map<string, Fact>();
   const unique = createUniqueNames();
   for (const { name, ...found } of named) {
-    const read = readFact(name, context.values.read(found.text), context);
-    const isBare = typeof read.value === 'number' && read.unit === undefined;
-    const inName = isBare && bareUnit(found.unit) === undefined ? unitInName(name) : undefined;
-    const value = withUnit(read, read.unit ?? bareUnit(found.unit) ?? inName?.unit);
-    const final = unique(inName?.name ?? name);
+    const written = readFact(name, context.values.read(found.text), context);
+    // `007.25` is a number if it has a unit.
+    const padded = written.value === written.text ? context.values.numbers.readPadded(written.text) : undefined;
+    const isBare = padded !== undefined || (typeof written.value === 'number' && written.unit === undefined);
+    const beside = bareUnit(found.unit);
+    const inName = isBare && beside === undefined ? unitInName(name) : undefined;
+    const isReading = padded !== undefined && isReadingIn(inName?.name ?? name, beside ?? inName?.unit);
+    const read = isReading ? { value: padded, text: written.text } : written;
+    const value = withUnit(read, read.unit ?? beside ?? inName?.unit);
+    const final = unique(typeof value.value === 'number' ? (inName?.name ?? name) : name);
     meta.set(final, value);
     for (const alias of [final, name]) if (!known.has(alias)) known.set(alias, { ...found, value });
   }

@@ -234,7 +234,8 @@ function openRows(table: ColumnPlanning) {
   let opened = 0;
   const open = (plan: PlannedColumn) => {
     const share = Math.floor(SAMPLED_NUMBERS / (Math.max(planned.length, columns.length) + 1));
-    return openColumn(plan, context, kept, opened++, Math.max(1000, Math.min(100_000, share)));
+    const unit = plan.column && (plan.column.unit ?? splitUnit(plan.column.name, options.units, true).unit);
+    return openColumn(plan, context, kept, opened++, Math.max(1000, Math.min(100_000, share)), unit);
   };
   const rows = {
     options,

@@ -67,11 +67,20 @@ export function readQuantity(text: string, numbers: NumberReader): Value | undef
   const isSure = () => /^[AVCKJ]$/.test(unit) && /\d[.,]\d{3,}$|\de[-+]?\d+$/i.test(digits);
   const isLetter = gap === '' && unit.length === 1 && /^[A-Za-z]$/.test(unit) && !isSure();
   if (unit === '' || isLetter || /^\([A-Za-z]\)$/.test(unit)) return undefined;
-  const value = numbers.read(sign + digits);
   // `5 min.`
   const bare = (bareUnit(unit) ?? '').replace(/(?<=\p{L}{2})\.$/u, '');
+  const padded = () => (NO_CODE.test(bare) ? numbers.readPadded(sign + digits) : undefined);
+  const value = numbers.read(sign + digits) ?? padded();
   return value === undefined || !isUnit(bare) ? undefined : { value, text, unit: bare };
 }
+
+/** `0012 mL/min`. A letter and a few words also stand behind codes and versions: `0815 A`, `01.10 rev`. */
+const NO_CODE = /^(?!(?:rev|sq|div|days?)$)..|[%°]/i;
+
+/** `007.25`, `00.5`: no day or month and hardly a version. */
+export const isLongPadded = (text: string): boolean => LONG_PADDED.test(text);
+
+const LONG_PADDED = /^[+\-−]?(?:0\d{2,}|00)[.,]\d+$/;
 
 /** Longer texts are remarks and are not searched. */
 const MAX_QUANTITY_LENGTH = 60;
@@ -196,6 +205,8 @@ export type NumberMarks = Pick<ParseOptions, 'decimal' | 'thousands'>;
 export interface NumberReader {
   /** The number, if the whole text is one under the file's marks. */
   read(text: string): number | undefined;
+  /** The number with leading zeros, which without evidence is a code or a version: `007.25`, `0012`. */
+  readPadded(text: string): number | undefined;
   /** Whether the text would be a number under other marks: `1,234`, `12,5`, `50.026.184`. */
   isAmbiguous(text: string): boolean;
 }
@@ -223,6 +234,7 @@ export function createNumberReader(marks: NumberMarks): NumberReader {
   // Numbers of constant width have a sign or many decimals. Codes and versions, `007` and `01.10`, have neither.
   const padded = `(?:(?<=[+\\-−])0\\d+${point}\\d+|0\\d+${point}\\d{6,})`;
   const shape = new RegExp(`^[+\\-−]?(?:${whole}(?:${point}\\d*)?|${point}\\d+|${padded})(?:[eE][+-]?\\d+)?$`);
+  const paddedShape = new RegExp(`^[+\\-−]?0\\d{1,14}(?:${point}\\d+)?$`);
   const groups = group === undefined ? undefined : new RegExp(group, 'g');
   const mark = isComma ? COMMA : POINT;
   return {
@@ -237,6 +249,7 @@ export function createNumberReader(marks: NumberMarks): NumberReader {
       const value = Number(digits);
       return Number.isFinite(value) && isExact(value, digits) ? value : undefined;
     },
+    readPadded: (text) => (paddedShape.test(text) ? Number(text.replace(',', '.').replace('−', '-')) : undefined),
     isAmbiguous: (text) => mayBeNumber(text) && !startsWithZeros(text) && !shape.test(text) && ANY_MARKS.test(text),
   };
 }
