@@ -17,8 +17,8 @@ const MEASURED: readonly (readonly [name: RegExp, unit: RegExp])[] = [
   [/current|strom|courant/i, /^(?:[pnumµk]?A|(?:m|u|n|milli|micro|nano)?amp(?:ere)?s?)$/],
   [/power|leistung/i, /^(?:[munµkM]?W|dbm|(?:m|k|milli|kilo)?watts?)$/],
   [
-    /press|vacuum|druck/i,
-    /^(?:[mhkMu]?Pa|[kmh]pa|(?:m|u|milli)?bars?|(?:m|milli)?torr|psi[ag]?|atm|mmhg|inhg|(?:kilo)?pascals?)$/,
+    /press|vacuum|druck|stress|modulus/i,
+    /^(?:[mhkMu]?Pa|[kmhg]pa|(?:m|u|milli)?bars?|(?:m|milli)?torr|psi[ag]?|atm|mmhg|inhg|(?:kilo)?pascals?)$/,
   ],
   [/humid|moisture|saturation|\brh|transmi|reflect|viab|purity|yield|efficien|charge/i, /^(?:%|pct|percent)$/],
   [/wavelength|wellenl/i, /^(?:nm|[uµ]m|microns?|(?:nano|micro)met(?:er|re)s?|angstroms?)$/],
@@ -26,7 +26,7 @@ const MEASURED: readonly (readonly [name: RegExp, unit: RegExp])[] = [
   [/weight|mass|gewicht|masse/i, /^(?:[munµk]?g|(?:milli|micro|nano|kilo)?grams?|lbs?|oz|pounds?)$/],
   [/volume|volumen/i, /^(?:[munµcd]?[Ll]|(?:milli|micro|nano)?lit(?:er|re)s?|cc|mls)$/],
   [
-    /depth|length|distance|height|width|altitude|elevation|diameter|thickness|displacement|level/i,
+    /depth|length|distance|height|width|altitude|elevation|diameter|thickness|displacement|level|\bgap(?![a-z])/i,
     /^(?:[munµck]?m|(?:milli|micro|nano|centi|kilo)?met(?:er|re)s?|microns?|inch(?:es)?|ft|feet|foot|miles?)$/,
   ],
   [/angle|phase|heading|direction|tilt|rotation|latitude|longitude|winkel/i, /^(?:m?rad|°|m?deg|degrees?)$/],
@@ -40,6 +40,7 @@ const MEASURED: readonly (readonly [name: RegExp, unit: RegExp])[] = [
   [/conc|molarity/i, /^(?:[a-z]+\/[a-z]+|[munµ]?M|pp[mbt]|(?:milli|micro|nano)?molar)$/],
   [/capacity|charge/i, /^m?(?:ah|Ah)$/],
   [/capacitance/i, /^(?:[pnuµm]F|[pnm]?farads?)$/],
+  [/viscos/i, /^(?:m?pa[.·*]s|cP|cst|(?:centi)?poise)$/],
   [/turbidity/i, /^(?:ntu|fnu)$/],
   [/salinity/i, /^(?:psu|ppt)$/],
   [/flow/i, /^(?:[um]?l\/(?:min|h|s)|sccm|slp?m|lpm|gpm|cfm)$/],
@@ -57,7 +58,7 @@ export const isOfKnownUnit = (name: string): boolean => MEASURED.some(([names]) 
 
 /**
  * `Elapsed Time Seconds`, `Temperature Deg C`, `voltage_mV`: a unit behind what is measured in it. `min` and `in` are also
- * other words, and a capital letter can be one of a series, `Current A`, but not behind small letters: `temp_C`.
+ * other words, and a capital letter can be one of a series, `Current A`, but not behind small letters and an underscore: `temp_C`.
  */
 export function unitBehindQuantity(written: string): { name: string; unit: string } | undefined {
   const at = Math.max(written.lastIndexOf(' '), written.lastIndexOf('_'));
@@ -66,10 +67,13 @@ export function unitBehindQuantity(written: string): { name: string; unit: strin
   const [degrees = ''] = /[ _]deg(?:ree)?s?\.?$/i.exec(written.slice(0, at)) ?? [];
   const name = written.slice(0, at - degrees.length).replace(/[ _]+$/, '');
   const unit = degrees === '' ? last : written.slice(at - degrees.length + 1);
-  const isLetter = degrees === '' && /^[A-Z]$/.test(last) && !/^[a-z\d_]+_$/.test(written.slice(0, at + 1));
+  const isLetter = degrees === '' && /^[A-Z]$/.test(last) && !UNDERSCORE.test(written.slice(0, at + 1));
   if (isLetter || /^(?:min|in)$/i.test(unit) || NOT_MEASURED.test(name)) return undefined;
   return isMeasuredIn(name, unit) ? { name, unit } : undefined;
 }
+
+/** Before a unit only: `cell_temp_C`, `Axial force_N`. */
+const UNDERSCORE = /^(?:[a-z\d_]+|[^_]+ [^_]+)_$/;
 
 const MAX_LENGTH = 60;
 

@@ -232,12 +232,14 @@ function unitAfterComma(name: string): { name: string; unit: string } | undefine
 }
 
 /**
- * `Flow rate mL/min`, `Mass /mg`, `Temp °C`, `RH %`: units that are no words. A letter before the slash is perhaps a symbol
+ * `Flow rate mL/min`, `Mass /mg`, `Temp °C`, `RH %`, `Strain_%`: units that are no words. A letter before the slash is perhaps a symbol
  * with its unit (`Temperature T/K`) or an element.
  */
 function unitAtEnd(name: string): { name: string; unit: string } | undefined {
   const [, rest, unit] =
-    /^(.*[^\s/])\s+(?:\/ ?)?((?<=\/ ?)\S+|[^\s/]{2,}\/\S+|[°%‰]\S*|[µμ]\S+|(?:nm|cm-1)(?=\.?$))\.?$/.exec(name) ?? [];
+    /^(.*[^\s/])(?:\s+(?:\/ ?)?|_)((?<=\/ ?)\S+|(?:[^\s/_]{2,}|(?<=_)1)\/\S+|[°%‰]\S*|[µμ]\S+|(?:nm|cm-1)(?=\.?$))\.?$/.exec(
+      name,
+    ) ?? [];
   if (rest === undefined || unit === undefined || !isUnit(unit)) return unitBehindQuantity(name);
   // `450 nm` says where something else was measured, and `Peak A / C` has two peaks.
   if (/^[\d.,]+$/.test(rest) || (/ \/ [A-Za-z]$/.test(name) && !isMeasuredIn(rest, unit))) return undefined;
