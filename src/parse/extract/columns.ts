@@ -1,5 +1,6 @@
 import type { Where } from '../../config/grammar.js';
 import type { TableOptions } from '../../config/vocabulary.js';
+import type { Column } from '../../model.js';
 import { joinTexts, type Line, type Refuse, suggestName } from '../lines.js';
 import { bareUnit, isHemisphere, isUnit, unitAfterSlash, unitInName } from '../values/unit.js';
 import type { NumberReader } from '../values/value.js';
@@ -286,3 +287,30 @@ export function createUniqueNames(): (name: string) => string {
     return unique;
   };
 }
+
+/**
+ * `Time (s),Voltage (V),Time,Voltage`: where the same names repeat in the same order, and only the first of them have
+ * units, these are also those of the others. A first column can be that of the rows.
+ */
+export function withUnitsOfBlocks(columns: readonly Column[]): Column[] {
+  const hasBoth = columns.some(({ unit }) => unit !== undefined) && columns.some(({ unit }) => unit === undefined);
+  if (!hasBoth || columns.length < 4 || columns.length > MAX_IN_BLOCKS) return [...columns];
+  const names = columns.map(({ name }) => name.replace(NUMBERING, '').replace(/\d+|\b[A-H]\b/g, '#'));
+  for (const start of [0, 1]) {
+    const width = names.indexOf(names[start] ?? '', start + 1) - start;
+    const isBlock = width > 1 && (columns.length - start) % width === 0;
+    if (!isBlock || new Set(names.slice(start, start + width)).size < width) continue;
+    const others = columns.slice(start + width);
+    const areRepeated = others.every((_, n) => names[start + width + n] === names[start + (n % width)]);
+    if (!areRepeated || others.some(({ unit }) => unit !== undefined)) continue;
+    return columns.map((column, n) => {
+      const unit = n < start ? undefined : columns[start + ((n - start) % width)]?.unit;
+      return column.unit === undefined && unit !== undefined ? { ...column, unit } : column;
+    });
+  }
+  return [...columns];
+}
+
+/** More columns are those of a matrix. */
+const MAX_IN_BLOCKS = 200;
+const NUMBERING = /(?: \(\d+\))+$/;

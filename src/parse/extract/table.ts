@@ -35,6 +35,7 @@ import {
   splitUnit,
   textOf,
   unnamedColumn,
+  withUnitsOfBlocks,
 } from './columns.js';
 import type { Context } from './context.js';
 import { type Facts, requireFact, requireNumber, unitOf } from './facts.js';
@@ -402,7 +403,7 @@ function assemble(name: string, rows: Rows, facts: Facts): Table {
     row.length = columns.length;
     return row;
   };
-  return { name, columns: columns.map(({ column }) => column), rows: kept.map(toCells), count };
+  return { name, columns: withUnitsOfBlocks(columns.map(({ column }) => column)), rows: kept.map(toCells), count };
 }
 
 /**
