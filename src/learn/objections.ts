@@ -181,6 +181,8 @@ const WRONG: readonly Check[] = [
   ['a cell was cut at a sign that is no delimiter', ({ name, text }) => CELL_ADDRESS.test(name) && /;\S*;/.test(text)],
   ['the value repeats the name', ({ name, text, isText }) => isText && isRepeated(name, text)],
   ['a bracket is open, so the line was cut', ({ name, text }) => hasOpenBracket(name, text)],
+  ['the value is a placeholder', ({ text }) => PLACEHOLDER.test(text)],
+  ['the line is a message of a log', isInMessage],
   [IS_READ, isReadAsPair],
   ['the name contains a value', ({ name, line }) => VALUE_IN_NAME.test(name) || (line !== undefined && arePairs(line))],
   ['a number, a time or a word was cut', isCut],
@@ -199,6 +201,17 @@ const SAYS_NAME =
   /ax[ie]s|label|column|dimension|type|mode|name|channel|field|param|header|quantity|signal|property|variable|measur|plot|sort|unit|source|method|group/i;
 const VALUE_IN_NAME =
   /\S\s{3,}(?![[(]|-\p{L})\S|\S\s+[=:]\s+(?![-\d.]+$)\S|(?<!\d)(?:\d{4}-\d\d-\d\d|\d{1,2}([./])\d{1,2}\1\d{4})(?!\d)/u;
+const PLACEHOLDER = /^\{\p{L}[\p{L} _]*\}$/u;
+
+/** `12:03 Valve changed, Old:OFF`, or such a message behind other words. */
+function isInMessage({ before, line }: Fact): boolean {
+  return line !== undefined && ((LOG.test(line.text) && /\p{L}{2}/u.test(before)) || MESSAGE.test(before));
+}
+
+const CLOCK = '\\d{1,2}:\\d\\d(?::\\d\\d(?:[.,]\\d+)?)?(?: ?[AaPp][Mm])?';
+const LOG = new RegExp(`^\\W*(?:\\d{1,4}[-/.]\\d{1,2}[-/.]\\d{1,4}[ T]+)?${CLOCK}\\W?\\s+\\p{L}{2}`, 'u');
+const MESSAGE = new RegExp(`(?:^|\\s)${CLOCK}\\s+\\p{L}+ \\p{Ll}{2}[^:=,;]*[,;]`, 'u');
+
 /** The name is a pair that another finder reads: `ID: 7` before `Mode: WB`. */
 function isReadAsPair({ name }: Fact, { factNames }: Context): boolean {
   const [first = '', ...others] = name.split(/[:=]\s/);
@@ -307,6 +320,7 @@ function objectToFacts({ meta, tables }: Read, lines: readonly Line[], delimiter
   const facts = locate(meta, lines, context);
   const byLine = groupByLine(facts);
   const rows = rowsOfWords(byLine);
+  const cut = new Set([...byLine].flatMap(([line, own]) => (isCutAtSign(line, own) ? [line] : [])));
   const isSwapped = areSwapped([...facts.values()]);
   const named = new Set(lines.flatMap((line, n) => (areNamesAbove(line, lines[n + 1]) ? lines.slice(n, n + 2) : [])));
   for (const [name, fact] of facts) {
@@ -317,6 +331,12 @@ function objectToFacts({ meta, tables }: Read, lines: readonly Line[], delimiter
       objections.push({ fact: name, reason: 'a line of names is above a line of their values', isWrong: true });
     else if (fact.line && isPartial(fact.line, byLine.get(fact.line) ?? []))
       objections.push({ fact: name, reason: 'other values of its line are not read', isWrong: true });
+    else if (fact.line && cut.has(fact.line))
+      objections.push({
+        fact: name,
+        reason: 'a value of its line contains another name with its value',
+        isWrong: true,
+      });
     else if (isSwapped && isWords(fact)) objections.push({ fact: name, reason: SWAPPED, isWrong: true });
     else if (fact.line && rows.has(fact.line))
       objections.push({ fact: name, reason: 'the line may be a row of a table' });
@@ -405,6 +425,11 @@ const isPartial = ({ cells }: Line, own: readonly Fact[]): boolean =>
   own.length > 1 &&
   own.every((fact) => isWords(fact) && fact.name === own[0]?.name) &&
   cells.some((cell, n) => n > 1 && kindOf(cell) === 'number' && own.some(({ text }) => text === cells[n - 1]));
+
+/** `Legend: PROBE : {DN},PROBE : {DN}`: the comma may be a part of the value. */
+const isCutAtSign = ({ cells }: Line, own: readonly Fact[]): boolean =>
+  own.length > 1 &&
+  own.some(({ text, isText }) => isText && !PATH.test(text) && !cells.includes(text) && text.match(PAIR) !== null);
 
 /** A name with several different words, which are names of columns, and the lines with several values directly below it. */
 function rowsOfWords(byLine: ReadonlyMap<Line, readonly Fact[]>): ReadonlySet<Line> {

@@ -234,3 +234,33 @@ describe('a column whose numbers the file says to multiply', () => {
     expect(found.doubts).toEqual([]);
   });
 });
+
+describe('a value that was cut at a sign is left out', () => {
+  const table = '\nTime\tVolt\n0\t1.5\n1\t1.25\n2\t1.75\n';
+  const facts = ['Instrument: SP-10', 'Gain: 4', 'Operator: Ada'];
+  const readBelow = (...lines: readonly string[]) => read(`${[...facts, ...lines].join('\n')}\n${table}`);
+
+  test.each([
+    ['Setup: PROBE : {DN},PROBE : {DN}'],
+    ['Footer: Page : {PAGE},Printed : {DATE}'],
+    ['12:03 Valve changed, Old:OFF, New:ON', '12:09 Pump speed set, Old:10, New:20'],
+    ['Event 12:09 Pump speed set, Old: 10, New: 20'],
+    ['2024-03-05 12:03:10 Lamp energy: 1234, Old: 5, New: 6', '2024-03-05 12:04:10 Gain: 2, Old: 1, New: 2'],
+  ])('%j', async (...lines) => {
+    const record = await readBelow(...lines);
+    const { Instrument, Gain, Operator, date: _, 'heading 2': __, ...others } = meta(record);
+    expect({ Instrument, Gain, Operator, others }).toEqual({
+      ...{ Instrument: 'SP-10', Gain: 4, Operator: 'Ada', others: {} },
+    });
+    expect(record.unread).not.toEqual([]);
+  });
+
+  test.each([
+    ['Temp: 21.5, Humidity: 40', { Temp: 21.5, Humidity: 40 }],
+    ['Saved: 12:03:10 PM, Version: 4', { Version: 4 }],
+    ['Saved: 2024-03-05 12:03:10 UTC, Version: 4', { Version: 4 }],
+    ['Id: {3F2504E0-4F89}', { Id: '{3F2504E0-4F89}' }],
+  ])('other than %j', async (line, expected) => {
+    expect(meta(await readBelow(line, 'Mode: A, Slit: 2'))).toMatchObject({ ...expected, Slit: 2 });
+  });
+});
