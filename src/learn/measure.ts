@@ -13,8 +13,9 @@ import { type FoundDates, findDates, settleDates } from './dates.js';
 import { characterOf, splitText } from './delimiters.js';
 import { type DescribedFile, type DescribedTable, describeTables, type TableMapping } from './describe.js';
 import { findPairs } from './facts.js';
+import { findNoValues } from './fill-values.js';
 import { fitsBody, type LongRow } from './header.js';
-import { isFactName, isNoValue, isQuantity, kindsOf } from './kinds.js';
+import { isFactName, isQuantity, kindsOf } from './kinds.js';
 import { type FoundRows, type FoundTable, findLayout, type Layout, MAX_TABLES } from './layout.js';
 import { findAnyDate, findLineDate, findSplitDate, type OtherDate } from './line-dates.js';
 import { columnLines, withListedNames } from './listed-names.js';
@@ -149,7 +150,7 @@ export async function measureLines(source: LineSource, file: MeasureContext): Pr
     read: (mapping) => file.read({ ...mapping, ...numbers.likely }),
   });
   const { record } = net;
-  const missing = findNoValues(lines, found);
+  const { missing, doubts: fills } = findNoValues(lines, found, record.meta);
   const mapping = withUnitFacts({ ...net.mapping, ...(missing.length > 0 && { missing }) }, record);
   const texts = outside
     .slice(0, MAX_TEXTS)
@@ -180,10 +181,11 @@ export async function measureLines(source: LineSource, file: MeasureContext): Pr
     likely: () => dates.settle({ ...mapping, ...numbers.likely }),
     firstRow: dates.firstRow,
     undated: dates.undated,
-    objections: net.doubts,
+    objections: [...net.doubts, ...fills],
     doubts: [
       ...dates.doubts,
       ...net.doubts,
+      ...fills,
       ...(numbers.ambiguous ? numberDoubts(numbers.ambiguous) : []),
       ...(isCut
         ? [`learn looks for at most ${MAX_TABLES} tables. If the file has more, they are not in this mapping`]
@@ -347,38 +349,6 @@ function nameIn(title: Line | undefined): string | undefined {
   const [name, ...others] = title?.cells.filter((cell) => cell !== '') ?? [];
   return others.length > 0 || /[:=]\s*\S/.test(name ?? '') ? undefined : name;
 }
-
-/** Words that stand for no value in columns of numbers. */
-function findNoValues(lines: readonly Line[], found: readonly FoundTable[]): string[] {
-  const words = found.flatMap((table) => {
-    const rows = lines.slice(table.kind === 'rows' ? table.body.from : table.from + 1, table.to);
-    const isNumeric = (n: number) => table.kind === 'plate' || table.body.kinds[n] === 'number';
-    return rows
-      .filter((line) => kindsOf(line).includes('any'))
-      .flatMap(({ cells }) => cells.filter((cell, n) => isNumeric(n) && isNoValue(cell)));
-  });
-  return [...new Set([...words, ...findSentinels(lines, found)])];
-}
-
-/** `-9999.00` among numbers that are all much greater, or in a column that has nothing else. */
-function findSentinels(lines: readonly Line[], found: readonly FoundTable[]): string[] {
-  const least = new Map<string, number>();
-  for (const table of found) {
-    if (table.kind !== 'rows') continue;
-    const rows = lines.slice(table.body.from, table.body.to);
-    for (const n of table.body.kinds.keys()) {
-      const cells = rows.map((row) => row.cells[n] ?? '');
-      const texts = new Set(cells.filter((cell) => SENTINEL.test(cell)));
-      if (texts.size === 0) continue;
-      const others = cells.filter((cell) => /\d/.test(cell) && !texts.has(cell)).map((cell) => Number.parseFloat(cell));
-      const lowest = others.reduce((a, b) => Math.min(a, b), Number.POSITIVE_INFINITY);
-      for (const text of texts) least.set(text, Math.min(least.get(text) ?? lowest, lowest));
-    }
-  }
-  return [...least].filter(([text, lowest]) => lowest > Number.parseFloat(text) / 10).map(([text]) => text);
-}
-
-const SENTINEL = /^-9{3,}(?:[.,](?:0+|9+))?$/;
 
 /** More lines would add no other form of a date. */
 const MAX_TEXTS = 2000;

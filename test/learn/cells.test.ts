@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import type { FileRecord } from '../../src/model.js';
 import { columns, measured, meta, read, rows } from '../support/reading.js';
 
 describe('a column without a name', () => {
@@ -63,4 +64,42 @@ test('the words above plates are their labels, also where blanks separate the we
   });
   expect(rows(record)[0]).toEqual({ well: 'A1', 'Spot counts': 10, 'Mean size  Unit = square 0,01 mm': 11 });
   expect(meta(record)).toMatchObject({ Plate: 'P7' });
+});
+
+describe('a number that stands for no value', () => {
+  const readTable = (head: string, cells: readonly string[], name = 'Wind') =>
+    read(`${head}Time,${name},T\n${cells.map((cell, n) => `${n},${cell},2${n}.5`).join('\n')}\n`);
+  const numbersIn = (record: FileRecord) => rows(record).map(({ Wind = null }) => Wind);
+
+  test.each([
+    ['', '9999.99', ['3.1', '9999.99', '3.3', '9999.99']],
+    ['', '99.99', ['3.1', '99.99', '3.3', '99.99', '3.4', '3.5']],
+    ['', '1e34', ['1e34', '3.1', '1e34', '3.3']],
+    ['missing value,999\n\n', '999', ['3.1', '999', '3.3', '3.4']],
+    ['_FillValue,1e35\n\n', '1e35', ['3.1', '1e35', '3.3', '3.4']],
+  ])('is no reading: %j, %s', async (head, fill, cells) => {
+    const record = await readTable(head, cells);
+    expect(numbersIn(record)).toEqual(cells.map((cell) => (cell === fill ? null : Number(cell))));
+    expect(record.assumed).toBeUndefined();
+  });
+
+  test.each([
+    ['9999.99', ['3.1', '9999.99', '3.3', '3.4']],
+    ['99.99', ['3.1', '99.99', '99.99', '3.4']],
+  ])('is said if nothing proves it: %s', async (fill, cells) => {
+    const record = await readTable('', cells);
+    expect(numbersIn(record)).toEqual(cells.map(Number));
+    expect(record.assumed).toEqual([`${fill} in the column "Wind" may stand for no value`]);
+  });
+
+  test.each([
+    ['Purity (%)', ['0.1', '99.99', '99.99', '0.2', '0.3', '0.4']],
+    ['Wind', ['97.1', '99.99', '98.2', '99.99', '97.5']],
+    ['Wind', ['12', '999', '14', '999', '15']],
+    ['Wind', ['9997', '9999', '9998', '9999', '9996']],
+  ])('is a reading like the others: %s, %j', async (name, cells) => {
+    const record = await readTable('', cells, name);
+    expect(rows(record).map((row) => Object.values(row)[1])).toEqual(cells.map(Number));
+    expect(record.assumed).toBeUndefined();
+  });
 });
