@@ -1,8 +1,9 @@
 import { alignCells } from '../parse/extract/aligned.js';
-import { repeatedIn, withGroups } from '../parse/extract/columns.js';
+import { repeatedIn, UNITS_LABEL, withGroups } from '../parse/extract/columns.js';
 import { isBlank, isRule, type Line } from '../parse/lines.js';
 import { bareUnit, isHemisphere, isUnit, unitAfterSlash, unitInName } from '../parse/values/unit.js';
 import { isBelowSettings } from './channel-settings.js';
+import { DATE_NAME } from './date-roles.js';
 import {
   type Body,
   filledCells,
@@ -344,10 +345,12 @@ const hasFacts = (line: Line): boolean => {
   return cells.filter((cell) => /:(?:\s|$)/.test(cell)).length * 2 >= cells.length;
 };
 
-/** A dash stands for no unit. */
+/** A dash stands for no unit. The first cell can be a label of the row, or the name of its column. */
 function isUnitRow(line: Line | undefined): boolean {
   const cells = line ? filledCells(line) : [];
-  const written = cells.filter((cell) => !/^[-–—]$/.test(cell));
+  const first = line?.cells[0] ?? '';
+  if (DATE_NAME.test(first)) return false;
+  const written = cells.filter((cell) => !/^[-–—]$/.test(cell) && !(cell === first && UNITS_LABEL.test(cell)));
   return cells.length > 0 && written.filter(isUnitCell).length * 2 >= written.length + Number(written.length > 0);
 }
 

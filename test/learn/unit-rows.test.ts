@@ -38,3 +38,19 @@ test('a comma within numbers that have blanks between them is a decimal mark', a
   const record = await read(['# Serial number: A1', '# Resolution: 4', ...data, ''].join('\n'));
   expect(rows(record)[1]).toEqual({ 'column 1': 203.5, 'column 2': 4936.5 });
 });
+
+test.each([
+  [
+    'Sensor,North,North,South\nDepth,upper,lower,upper\nTime [s],T [C],T [C],T [C]\n',
+    ['Time [s]', 'North upper T [C]', 'North lower T [C]', 'South upper T [C]'],
+  ],
+  ['Group,A,A,B\nChannel,X,Y,X\nTime,Volt,Volt,Volt\n', ['Time', 'A X Volt', 'A Y Volt', 'B X Volt']],
+])('labels of rows with names of groups are no part of the name of the first column: %j', async (head, names) => {
+  const record = await read(`${head}${[0, 1, 2].map((n) => `${n},10.${n},20.${n},3${n}.5\n`).join('')}`);
+  expect(columns(record)).toEqual(names);
+});
+
+test('the label of a row of units is not counted as one of them', async () => {
+  const record = await read('Parameter,pH,Cond\nUnit,-,mS/cm\nS1,7.1,1.2\nS2,7.2,1.3\n');
+  expect(columns(record)).toEqual(['Parameter', 'pH', 'Cond [mS/cm]']);
+});

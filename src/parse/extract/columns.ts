@@ -194,7 +194,7 @@ export function readHeader({ header, units }: Head): FileColumn[] {
 const isBracketed = (cell: string): boolean => /^(?:\[.*\]|\(.*\))$/.test(cell.trim());
 
 /** What the row of units is called, in its first cell, and what it calls a column of numbers without a unit. */
-const UNITS_LABEL =
+export const UNITS_LABEL =
   /^(?:n[or]\.?|rn|ts|units?|einheit(?:en)?|unit[ée]s?|unidad(?:es)?|unit[àa]|eenhe(?:id|den)|единицы|単位|单位)\s*:?$/i;
 
 /**
@@ -203,12 +203,13 @@ const UNITS_LABEL =
  */
 function joinRows(header: readonly Line[], width: number): readonly string[] {
   const first = header.at(-1)?.cells[0];
-  // `Signals=` left of the names of groups says what these are.
-  const isLabel = (text: string | undefined, cell: number) =>
-    cell === 0 && first && text !== first && /[:=]$/.test(text ?? '');
+  // `Signals=`, or `Sensor` left of `North,North,South`, says what the names of groups are.
+  const isLabel = ({ cells: [text = '', ...groups] }: Line) =>
+    first && text !== first && (/[:=]$/.test(text) || (!groups.includes('') && repeatedIn(groups).size > 0));
+  const unlabelled = header.filter((line) => !isLabel(line));
   const names = Array.from({ length: width }, (_, cell) => {
-    const texts = new Set(header.map(({ cells }) => cells[cell]));
-    return joinTexts([...texts].filter((text) => !isLabel(text, cell)));
+    const texts = new Set((cell === 0 ? unlabelled : header).map(({ cells }) => cells[cell]));
+    return joinTexts([...texts]);
   });
   return header.length > 1 && repeatedIn(names).size > 0 ? withGroups(header, names) : names;
 }
