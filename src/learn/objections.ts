@@ -322,7 +322,8 @@ function objectToFacts({ meta, tables }: Read, lines: readonly Line[], delimiter
   const rows = rowsOfWords(byLine);
   const cut = new Set([...byLine].flatMap(([line, own]) => (isCutAtSign(line, own) ? [line] : [])));
   const isSwapped = areSwapped([...facts.values()]);
-  const named = new Set(lines.flatMap((line, n) => (areNamesAbove(line, lines[n + 1]) ? lines.slice(n, n + 2) : [])));
+  const isNames = (line: Line, below: Line | undefined) => areNamesAbove(line, below) || areLabelsAbove(line, below);
+  const named = new Set(lines.flatMap((line, n) => (isNames(line, lines[n + 1]) ? lines.slice(n, n + 2) : [])));
   for (const [name, fact] of facts) {
     if (fact.text === '' || name === 'date' || meta.get(name)?.value === null) continue;
     const [wrong] = WRONG.find(([, fits]) => fits(fact, context)) ?? [];
@@ -346,6 +347,16 @@ function objectToFacts({ meta, tables }: Read, lines: readonly Line[], delimiter
     }
   }
   return objections;
+}
+
+/** `Sample Name:   Measured:` directly above `Kaolin 5   14 March 2023`. */
+function areLabelsAbove(line: Line, below: Line | undefined): boolean {
+  if (below?.number !== line.number + 1) return false;
+  const [labels, values] = [line, below].map(({ text }) => text.trim().split(/\t+|\s{2,}/));
+  const isLabel = (cell: string) => LABEL.test(cell);
+  return (
+    labels?.length === values?.length && (labels?.length ?? 0) > 1 && !!labels?.every(isLabel) && !values?.some(isLabel)
+  );
 }
 
 const SWAPPED = 'values seem to stand before their names';
@@ -420,11 +431,18 @@ function groupByLine(facts: ReadonlyMap<string, Fact>): ReadonlyMap<Line, readon
   return byLine;
 }
 
-/** `Plate,Name,,Type,96`: the words were read as values of the first cell, and the number beside them was not read. */
-const isPartial = ({ cells }: Line, own: readonly Fact[]): boolean =>
-  own.length > 1 &&
-  own.every((fact) => isWords(fact) && fact.name === own[0]?.name) &&
-  cells.some((cell, n) => n > 1 && kindOf(cell) === 'number' && own.some(({ text }) => text === cells[n - 1]));
+/**
+ * `Plate,Name,,Type,96`, `Delay,QUANT,2.5`: the word was read as the value of the first cell, and the number beside it was
+ * not read. `User,Ada,Size,2`: words and numbers were read as values of one name.
+ */
+function isPartial({ cells }: Line, own: readonly Fact[]): boolean {
+  const [first] = own;
+  if (!first || own.some(({ name }) => name !== first.name)) return false;
+  const isNumber = (cell: string) => kindOf(cell) === 'number';
+  if (own.some(isWords) && own.some(({ text }) => isNumber(text))) return true;
+  const isBeside = (cell: string, n: number) => isNumber(cell) && own.some(({ text }) => text === cells[n - 1]);
+  return own.every(isWords) && cells.some((cell, n) => n > 1 && isBeside(cell, n));
+}
 
 /** `Legend: PROBE : {DN},PROBE : {DN}`: the comma may be a part of the value. */
 const isCutAtSign = ({ cells }: Line, own: readonly Fact[]): boolean =>

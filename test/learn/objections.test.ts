@@ -38,6 +38,12 @@ describe('a fact that the text does not support is left out', () => {
     ['a unit as name', '[min]\tArea', { '[min]': 'Area' }, 'the name is not a word'],
     ['half a cell', 'A2: 40;g/dL;415', { A2: '40;g/dL;415' }, 'a cell was cut at a sign that is no delimiter'],
     [
+      'a second name and its number',
+      'User\tAda\tSize\t2.5',
+      { User: 'Ada', 'User (2)': 'Size', 'User (3)': '2.5' },
+      'other values of its line are not read',
+    ],
+    [
       'a name above its value',
       'Year\tMonth\tDay\n2020\t09\t22',
       { Year: 'Month' },
@@ -262,5 +268,28 @@ describe('a value that was cut at a sign is left out', () => {
     ['Id: {3F2504E0-4F89}', { Id: '{3F2504E0-4F89}' }],
   ])('other than %j', async (line, expected) => {
     expect(meta(await readBelow(line, 'Mode: A, Slit: 2'))).toMatchObject({ ...expected, Slit: 2 });
+  });
+});
+
+describe('values under a name of which only some are read are left out', () => {
+  const table = '\nTime\tVolt\n0\t1.5\n1\t1.25\n2\t1.75\n';
+  const report = [
+    'Sample Name:              Method:                   Measured:',
+    'Kaolin 5 - Average        Kaolin wet                Tuesday, March 14, 2023',
+    '',
+    'Medium:          Water            Accessory:       Hydro            Model:           General',
+    'Index:           1.530            Absorption:      0.1              Obscuration:     12.41 %',
+    '',
+  ];
+  const spaced =
+    'No.   V/mL    E/mV    t/s\n1     0.000   -21.3   2\n2     0.050   -20.1   7\n3     0.100   -17.8   12\n';
+
+  test.each([
+    ['the number behind the type of a value', `Operator\tAda\nGAIN\tQUANT\t2.5\tGain factor\n${table}`, ['GAIN']],
+    ['words below labels', `${report.join('\n')}\n${spaced}`, ['Kaolin 5 - Average']],
+  ])('%s', async (_, text, names) => {
+    const record = await read(text);
+    for (const name of names) expect(meta(record)).not.toHaveProperty([name]);
+    expect(record.assumed?.join() ?? '').toMatch(/left out/);
   });
 });

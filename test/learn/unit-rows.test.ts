@@ -54,3 +54,8 @@ test('the label of a row of units is not counted as one of them', async () => {
   const record = await read('Parameter,pH,Cond\nUnit,-,mS/cm\nS1,7.1,1.2\nS2,7.2,1.3\n');
   expect(columns(record)).toEqual(['Parameter', 'pH', 'Cond [mS/cm]']);
 });
+
+test('a derivative is no symbol with its unit', async () => {
+  const record = await read('No.\tV/mL\tE/mV\tdE/dV\n1\t0.5\t-21.5\t3\n2\t0.75\t-20.5\t24\n3\t1.5\t-17.5\t46\n');
+  expect(columns(record)).toEqual(['No.', 'V [mL]', 'E [mV]', 'dE/dV']);
+});

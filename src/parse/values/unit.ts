@@ -256,10 +256,14 @@ const TIME_NAME =
 const isRate = (name: string, unit: string): boolean =>
   /^(?:s|sec|min|h|hr|d|day)$/.test(unit) && !TIME_NAME.test(name);
 
+/** `dE/dV`: both are differences. */
+const DERIVATIVE = /^d\p{L}\w*\/d\p{L}\w*$/u;
+
 /** Splits a unit after a slash from a name: `freq/Hz`. `anyUnit` accepts unknown units too. */
 export function unitAfterSlash(name: string, anyUnit: boolean): { name: string; unit: string } | undefined {
   const atEnd = unitAfterComma(name) ?? unitAtEnd(name);
   if (atEnd) return atEnd;
+  if (DERIVATIVE.test(name)) return undefined;
   for (let at = name.indexOf('/'); at > 0; at = name.indexOf('/', at + 1)) {
     const unit = bareUnit(name.slice(at + 1)) ?? '';
     // `Flow scx/min`: what is no word is the first part of a unit.
