@@ -347,8 +347,7 @@ const hasFacts = (line: Line): boolean => {
 
 /** A dash stands for no unit. The first cell can be a label of the row, or the name of its column. */
 function isUnitRow(line: Line | undefined): boolean {
-  const cells = line ? filledCells(line) : [];
-  const first = line?.cells[0] ?? '';
+  const [cells, first = ''] = line ? [filledCells(line), line.cells[0]] : [[]];
   if (DATE_NAME.test(first)) return false;
   const written = cells.filter((cell) => !/^[-–—]$/.test(cell) && !(cell === first && UNITS_LABEL.test(cell)));
   return cells.length > 0 && written.filter(isUnitCell).length * 2 >= written.length + Number(written.length > 0);

@@ -128,6 +128,23 @@ describe('column names', () => {
     expect(rows(record)[0]).toMatchObject({ 'Area O2': 2, 'RT H2': 3 });
   });
 
+  test.each([
+    ['in the middle above', ',,North,,,South,,'],
+    ['at the start of', ',North,,,South,,,'],
+    ['at the end of', ',,,North,,,South,'],
+  ])('that repeat in blocks have the title that stands %s their block', async (_, titles) => {
+    const names = ['x', 'y', 'z'];
+    const text = `${titles}\nTime,x,y,z,x,y,z,Note\n0,1,2,3,4,5,6,ok\n`;
+    expect(columns(await read(text, { table: { headerRows: 2 } }))).toEqual([
+      ...['Time', ...names.map((name) => `North ${name}`), ...names.map((name) => `South ${name}`), 'Note'],
+    ]);
+  });
+
+  test('that repeat in blocks have no title if two stand above one block', async () => {
+    const text = ',North,,South,,,,\nTime,x,y,z,x,y,z,Note\n0,1,2,3,4,5,6,ok\n';
+    expect(columns(await read(text, { table: { headerRows: 2 } })).join()).not.toMatch(/North|South/);
+  });
+
   test('are numbered if missing, and unnamed empty columns are dropped', async () => {
     const text = ',Well,Cq,,\n7,A01,21.1,,\n,A02,21.2,x\n';
     expect(columns(await read(text, { delimiter: ',', table: {} }))).toEqual(['column 1', 'Well', 'Cq', 'column 4']);

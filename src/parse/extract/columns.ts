@@ -218,19 +218,42 @@ function joinRows(header: readonly Line[], width: number): readonly string[] {
 export function withGroups(header: readonly Line[], names: readonly string[]): readonly string[] {
   const last = header.at(-1)?.cells ?? [];
   const repeated = repeatedIn(last);
-  const groups = header.slice(0, -1).map(({ cells }) => {
-    let group = '';
-    return names.map((_, cell) => {
-      group = cells[cell] || group;
-      return group;
-    });
-  });
+  const groups = header.slice(0, -1).map(({ cells }) => groupsOf(cells, last) ?? groupsFrom(cells, names));
   return names.map((own, cell) => {
     const name = last[cell] ?? '';
     // To the left of all groups, a row has its own label.
     if (!repeated.has(name)) return cell === 0 && name !== '' ? name : own;
     return joinGroups([...groups.map((each) => each[cell] ?? ''), name]);
   });
+}
+
+/** Each title is that of the columns from its own to the next one. */
+function groupsFrom(titles: readonly string[], names: readonly string[]): readonly string[] {
+  let group = '';
+  return names.map((_, cell) => {
+    group = titles[cell] || group;
+    return group;
+  });
+}
+
+/**
+ * Titles can be above the middle of their columns. As many blocks of the same names as there are titles show which columns
+ * these are; undefined if there are none.
+ */
+function groupsOf(titles: readonly string[], names: readonly string[]): readonly string[] | undefined {
+  const repeated = repeatedIn(names);
+  const from = names.findIndex((name) => repeated.has(name));
+  const to = names.findLastIndex((name) => repeated.has(name)) + 1;
+  const titled = titles.flatMap((title, cell) => (title !== '' && cell >= from && cell < to ? [cell] : []));
+  const size = (to - from) / titled.length;
+  const isBlock = Number.isInteger(size) && size > 1 && from >= 0;
+  if (!isBlock || !names.slice(from + size, to).every((name, n) => name === names[from + n])) return undefined;
+  const blockOf = (cell: number) => Math.floor((cell - from) / size);
+  // Otherwise, nobody knows.
+  const areApart = titled.every((cell, n) => blockOf(cell) === n);
+  return names.map((_, cell) =>
+    areApart && cell >= from && cell < to ? (titles[titled[blockOf(cell)] ?? 0] ?? '') : '',
+  );
 }
 
 /** The unit of a group is that of its columns: `RT (s)` above `H2` becomes `RT H2 (s)`. */
