@@ -43,6 +43,7 @@ describe('a fact that the text does not support is left out', () => {
       { User: 'Ada', 'User (2)': 'Size', 'User (3)': '2.5' },
       'other values of its line are not read',
     ],
+    ['a sign in a cell of its own', 'Gain\t:\t39', { Gain: ':' }, 'the value is only a sign'],
     [
       'a name above its value',
       'Year\tMonth\tDay\n2020\t09\t22',
