@@ -30,6 +30,10 @@ export function isBelowSettings(lines: readonly Line[], rows: number, top: numbe
   return !isName && (new Set(values).size === 1 || hasRepeated(both));
 }
 
+/** `Inverted =,NO,NO`: what is the same for all columns names none of them. */
+export const isAlike = ({ cells: [label = '', first, ...others] }: Line): boolean =>
+  /[:=]\s*$/.test(label) && first !== '' && others.length > 0 && others.every((cell) => cell === first);
+
 function settingIn({ cells }: Line) {
   const [label = '', ...values] = cells.slice(0, cells.findLastIndex((cell) => cell !== '') + 1);
   const isSetting = values.length > 0 && !values.includes('') && label !== '' && isWord(label);

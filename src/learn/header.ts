@@ -2,7 +2,7 @@ import { alignCells } from '../parse/extract/aligned.js';
 import { repeatedIn, UNITS_LABEL, withGroups } from '../parse/extract/columns.js';
 import { isBlank, isRule, type Line } from '../parse/lines.js';
 import { bareUnit, isHemisphere, isUnit, unitAfterSlash, unitInName } from '../parse/values/unit.js';
-import { isBelowSettings } from './channel-settings.js';
+import { isAlike, isBelowSettings } from './channel-settings.js';
 import { DATE_NAME } from './date-roles.js';
 import {
   type Body,
@@ -287,7 +287,7 @@ function namesAbove(lines: readonly Line[], body: Body, top: number): number[] {
       !(isNearest && isNames(line, 0, 0) && areUnits(line))
     )
       break;
-    if (found.length > 0 && hasFacts(line)) break;
+    if (found.length > 0 && (hasFacts(line) || isAlike(line))) break;
     // Fewer names without a gap: any of the columns could be the one that has none.
     if (!isBelowNames && !line.cells.includes('') && line.cells.length < (lines[found[0] ?? 0]?.cells.length ?? 0))
       break;
