@@ -44,7 +44,7 @@ describe('settings of channels directly above rows', () => {
   test.each([
     ['Range,10,10\nTime,Temp,Temp\n', ['Time', 'Temp', 'Temp (2)']],
     ['Time,A,B\nUnit,V,V\n', ['Time', 'A [V]', 'B [V]']],
-    ['"Mode = ","NO","NO"\n"Time (s)","Load (V)","Load (V)"\n', ['Time [s]', 'Load [V]', 'Load (V) (2)']],
+    ['"Mode = ","NO","NO"\n"Time (s)","Load (V)","Load (V)"\n', ['Time [s]', 'Load [V]', 'Load (2) [V]']],
   ])('do not hide names: %j', async (names, expected) => {
     expect(columns(await read(`${names}${data}`))).toEqual(expected);
   });

@@ -144,11 +144,21 @@ function columnAt(cell: number, { columns, options }: ColumnPlanning): FileColum
 }
 
 /** Splits the unit from a column's name as `units` says. A column of units concerns only the numbers to its left. */
-export function splitUnit(
-  name: string,
-  units: TableOptions['units'],
-  isNumeric: boolean,
-): { name: string; unit?: string } {
+export function splitUnit(name: string, units: TableOptions['units'], isNumeric: boolean): SplitName {
+  // `Load (V) (2)`, if two columns are called `Load (V)`.
+  const [, repeated, number] = /^(.*\S)( \(\d+\))$/.exec(name) ?? [];
+  const split = repeated === undefined ? undefined : splitWritten(repeated, units, isNumeric);
+  return split?.unit === undefined
+    ? splitWritten(name, units, isNumeric)
+    : { ...split, name: `${split.name}${number}` };
+}
+
+interface SplitName {
+  readonly name: string;
+  readonly unit?: string;
+}
+
+function splitWritten(name: string, units: TableOptions['units'], isNumeric: boolean): SplitName {
   switch (typeof units === 'object' ? 'inHeader' : units) {
     case 'inHeader':
       return (isNumeric ? unitInName(name) : undefined) ?? { name };
