@@ -167,6 +167,8 @@ export async function joinFleet(deps: FleetDeps) {
       await lease.release(false);
       throw error;
     }
+    // Lost meanwhile, such as in a pause of this process: nothing else would stop this leader.
+    if (isOver) return lease.release(false);
     const { observer, onResponse, conceal, isSecretIn } = deps;
     const shared = { config, lease, copy: openCopy(), path, postgres, id: membership.fleet, clock, log };
     leader = startLeading({ ...shared, observer, onResponse, conceal, isSecretIn, over, outside });
