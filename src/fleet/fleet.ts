@@ -167,7 +167,7 @@ export async function joinFleet(deps: FleetDeps) {
       await lease.release(false);
       throw error;
     }
-    // Lost meanwhile, such as in a pause of this process: nothing else would stop this leader.
+    // The lease was lost meanwhile, for example while this process was paused. Nothing else would stop this leader.
     if (isOver) return lease.release(false);
     const { observer, onResponse, conceal, isSecretIn } = deps;
     const shared = { config, lease, copy: openCopy(), path, postgres, id: membership.fleet, clock, log };
@@ -347,7 +347,7 @@ async function introduceFirst(
  * Two machines can have a growing file at the same path, with the same first lines. On a share that both have mounted, it is
  * the same file.
  */
-function ofMember(reader: Reader, name: string, { room, letRead }: Pick<Member, 'room' | 'letRead'>): Reader {
+function ofMember(reader: Reader, name: string, { room }: Pick<Member, 'room'>): Reader {
   let isClosed = false;
   return {
     ...reader,
@@ -364,7 +364,6 @@ function ofMember(reader: Reader, name: string, { room, letRead }: Pick<Member, 
     },
     close() {
       isClosed = true;
-      letRead();
       reader.close();
     },
   };

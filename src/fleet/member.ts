@@ -188,8 +188,9 @@ const POLL_MS = 5000;
 const HEARTBEAT_MS = 10_000;
 const RETRY_MS = 2000;
 
-/** With more, a live file would wait for long behind a backlog that is read faster than it is handed over. */
+/** Operations keep their order: with more, a live file would wait too long behind a backlog. */
 const MAX_KEPT = 100;
+const ROOM_POLL_MS = 100;
 
 /** If the list of machines is overdue by this much, it says nothing about the present. */
 const OLD_MS = 60_000;
@@ -200,11 +201,6 @@ export function createMember(deps: MemberDeps) {
   let isAwayNow = false;
   /** While the database is away, files are read all the same. */
   let canSend = true;
-  const readers: (() => void)[] = [];
-  /** Those that wait for room look again. */
-  function letRead(): void {
-    for (const goOn of readers.splice(0)) goOn();
-  }
   /** A database from a backup does not have what it acknowledged: the numbers of members may belong to others now. */
   async function check(): Promise<void> {
     const { db } = deps.journal.store;
@@ -229,8 +225,6 @@ export function createMember(deps: MemberDeps) {
     } catch (error) {
       canSend = false;
       return failed(error);
-    } finally {
-      letRead();
     }
   });
   const following = every(POLL_MS, clock, async () => {
@@ -277,14 +271,11 @@ export function createMember(deps: MemberDeps) {
     },
     /** Operations that wait for the database here. */
     kept: () => deps.journal.store.db.value<number>`SELECT count(*) FROM forwards` ?? 0,
-    /** Resolves when the next file may be read: operations keep their order, so a live file gets behind those that wait. */
+    /** Resolves when the next file may be read. */
     async room(isClosed: () => boolean): Promise<void> {
-      const isFull = () =>
-        (deps.journal.store.db.value<number>`
-          SELECT count(*) FROM (SELECT 1 FROM forwards LIMIT ${MAX_KEPT} + 0)` ?? 0) >= MAX_KEPT;
-      while (canSend && !isClosed() && isFull()) await new Promise<void>((resolve) => void readers.push(resolve));
+      const isFull = () => deps.journal.store.db.exists`SELECT 1 FROM forwards LIMIT 1 OFFSET ${MAX_KEPT - 1} + 0`;
+      while (canSend && !isClosed() && isFull()) await clock.sleep(ROOM_POLL_MS);
     },
-    letRead,
     /** Something was handed over by intake. */
     wake: forwarding.wake,
     /** Sends a question to the leader and returns its number. */

@@ -39,13 +39,15 @@ describe.skipIf(noPostgres)('the reading of files', () => {
       ...{ member: () => member, notebook: () => undefined, listed: () => [] },
       live: () => ({ version: '1', instruments: [], alarms: [] }) as never,
     });
+    let isOver = false;
     onTestFinished(() => {
+      isOver = true;
       answer();
       return running.stop();
     });
     let read = false;
     const reading = running
-      .room(() => false)
+      .room(() => isOver)
       .then(() => {
         read = true;
       });
@@ -82,7 +84,6 @@ describe.skipIf(noPostgres)('the reading of files', () => {
     let isClosed = false;
     const last = running.room(() => isClosed);
     isClosed = true;
-    running.letRead();
     await last;
   });
 });
