@@ -13,7 +13,7 @@ export function withUnitFacts(mapping: ParseMapping, { meta, tables }: FileRecor
   for (const [name, { text }] of meta) {
     const [, axis] = AXIS_UNIT.exec(name) ?? [];
     if ((axis === undefined && !UNIT_WORD.test(name)) || !isUnit(text.trim())) continue;
-    const of = axis ?? wordsIn(name.replace(UNIT_WORD, ' '));
+    const of = axis?.toLowerCase() ?? wordsIn(name.replace(UNIT_WORD, ' '));
     if (!factors.has(of)) units.set(of, name);
   }
   if (units.size === 0) return mapping;
@@ -50,7 +50,8 @@ export function factorsIn(meta: FileRecord['meta']): Map<string, string> {
   return found;
 }
 
-const FACTOR = /\s*(?:multiplier|scal(?:e|ing) factor|(?<=^[XY])factor)$/i;
+/** The second of that name has a number: `Intensity Multiplier (2)`. */
+const FACTOR = /\s*(?:multiplier|scal(?:e|ing) factor|(?<=^[XY])factor)(?: \(\d+\))?$/i;
 
 export const wordsIn = (name: string): string => (name.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []).join(' ');
 

@@ -78,9 +78,9 @@ export function settleDates(found: FoundDates, source: Pick<Source, 'name' | 'pa
     ? undefined
     : inLine
       ? { ...inLine, formats: [] }
-      : found.unread
-        ? undefined
-        : findNameDate(source.name, found.rowDays);
+      : found.unread === undefined
+        ? findNameDate(source.name, found.rowDays)
+        : undefined;
   const formats = [...sure, ...(elsewhere?.formats ?? []), ...(found.firstRow?.format ? [found.firstRow.format] : [])];
   return {
     undated: hasDate || elsewhere ? undefined : (found.unread ?? found.other ?? found.inLine?.other),

@@ -39,7 +39,7 @@ function endsAbove(
 ): boolean {
   const [title, before, last] = [titles[n], found[n - 1], found.at(-1)];
   if (!title || before?.kind !== 'rows' || found[n]?.kind !== 'rows' || SECTION.test(title.text)) return false;
-  const at = lines.indexOf(title);
+  const at = lines.indexOf(title, before.to);
   const wordOf = (line: Line | undefined) => /\p{L}+/u.exec(line?.text ?? '')?.[0];
   if (at < before.to || lines.slice(before.to, at).some(isBlank) || wordOf(titles[0]) === wordOf(title)) return false;
   const next = lines[at + 1];

@@ -161,7 +161,7 @@ function findReducedHeader(lines: readonly Line[], body: Body, top: number): Hea
   if (from < top || !names || !units || !words || isRule(words) || body.kinds.length < 3) return undefined;
   const isAligned = ({ cells }: Line) => cells.length === body.kinds.length;
   if (![names, units, words].every(isAligned) || isUnitRow(words)) return undefined;
-  // Dates and counts are not reduced, and what stands below their names is no unit: `TS,RN,mg/L`.
+  // Dates and counts are not reduced, and what stands below their names is not a unit: `TS,RN,mg/L`.
   if (!isUnitRow({ ...units, cells: units.cells.filter((_, n) => words.cells[n] !== '') })) return undefined;
   if (!isNames(names, body.kinds.length, 1) || !isNames(words, 0, 0) || hasFacts(names)) return undefined;
   return { from, rows: 1, units: 'nextRow', names: [names], skip: [words], properties: [] };
@@ -306,7 +306,7 @@ const isPartOfNames = (line: Line, below: Line | undefined, { kinds }: Body): bo
   /^[-–—]?$/.test(line.cells[0] ?? '') &&
   filledCells(line).every((cell) => isWord(cell) && !/[:=]/.test(cell));
 
-/** `Interval data:,Point No.,Torque`: what stands to the left of all columns is no name. */
+/** `Interval data:,Point No.,Torque`: what stands to the left of all columns is not a name. */
 const withoutLabel = (line: Line, { kinds }: Body): Line =>
   kinds[0] === 'any' && line.cells.length === kinds.length && line.cells[0]?.endsWith(':')
     ? { ...line, cells: ['', ...line.cells.slice(1)] }
@@ -347,9 +347,9 @@ const hasFacts = (line: Line): boolean => {
 
 /** A dash stands for no unit. The first cell can be a label of the row, or the name of its column. */
 function isUnitRow(line: Line | undefined): boolean {
-  const [cells, first = ''] = line ? [filledCells(line), line.cells[0]] : [[]];
-  if (DATE_NAME.test(first)) return false;
-  const written = cells.filter((cell) => !/^[-–—]$/.test(cell) && !(cell === first && UNITS_LABEL.test(cell)));
+  if (!line || DATE_NAME.test(line.cells[0] ?? '')) return false;
+  const cells = filledCells(line);
+  const written = cells.filter((cell) => !/^[-–—]$/.test(cell) && !(cell === line.cells[0] && UNITS_LABEL.test(cell)));
   return cells.length > 0 && written.filter(isUnitCell).length * 2 >= written.length + Number(written.length > 0);
 }
 

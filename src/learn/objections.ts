@@ -169,7 +169,7 @@ const IS_READ = 'its parts are facts of their own';
 const WRONG: readonly Check[] = [
   ['the name is not a word', ({ name }) => isNoName(name) || PATH.test(name)],
   ['the value is another name', isAnotherName],
-  ['the value is only a sign', ({ text }) => /^[:=]$/.test(text)],
+  ['the value is only a colon or an equals sign', ({ text }) => /^[:=]$/.test(text)],
   // The unit of a column is written like a fact: `Humidity,%rh`.
   [
     'the value is only a unit',

@@ -43,7 +43,7 @@ describe('a fact that the text does not support is left out', () => {
       { User: 'Ada', 'User (2)': 'Size', 'User (3)': '2.5' },
       'other values of its line are not read',
     ],
-    ['a sign in a cell of its own', 'Gain\t:\t39', { Gain: ':' }, 'the value is only a sign'],
+    ['a sign in a cell of its own', 'Gain\t:\t39', { Gain: ':' }, 'the value is only a colon or an equals sign'],
     [
       'a name above its value',
       'Year\tMonth\tDay\n2020\t09\t22',
@@ -233,6 +233,14 @@ describe('a column whose numbers the file says to multiply', () => {
     expect(found.doubts).toEqual([
       expect.stringMatching(/"Signal" .*: its numbers are as written, not multiplied by "Signal Multiplier" \(0.001\)/),
     ]);
+  });
+
+  test('is named if only the second factor is not 1', async () => {
+    const block = (n: number, factor: string) =>
+      `[Channel ${n}]\nSignal Units: mV\nSignal Multiplier: ${factor}\n\nTime\tSignal\n0\t-5\n1\t-3\n2\t8\n3\t9\n`;
+    const found = await measured(`${block(1, '1')}\n${block(2, '0.001')}`);
+    expect(JSON.stringify(found.mapping)).not.toContain('"from":"Signal Units');
+    expect(found.doubts.join('\n')).toContain('not multiplied by "Signal Multiplier (2)" (0.001)');
   });
 
   test('has its unit if the factor is 1', async () => {
