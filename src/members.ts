@@ -49,7 +49,7 @@ export function differentNotebooks(members: readonly Pick<LiveMember, 'name' | '
   return {
     notebooks,
     text: `the machines that deliver have different addresses of the notebook: ${notebooks}`,
-    hint: 'write the same `notebook.url` on all of them, letter by letter: the one under which runs were filed so far',
+    hint: 'set exactly the same `notebook.url` on all of them: the one under which runs have been filed',
   };
 }
 

@@ -342,7 +342,7 @@ async function know(run: NewRun, match: Extract<Match, { kind: 'known' }>, intak
   for (const content of match.freed ?? []) await files.recheckCopies(run.instrument, run.file, content);
 }
 
-/** A file that was there before was moved or deleted by labfeed: this one is no change of it. */
+/** A file that was there before was moved or deleted by labfeed: this one is not a change of it. */
 async function hasLeft(file: IdentifiedFile, { instrument, journal }: IntakeState): Promise<boolean> {
   for (const { path } of filesOf(file)) if (await journal.outbox.sources.hasLeft(instrument.name, path)) return true;
   return false;

@@ -131,7 +131,7 @@ function gapsOf(draft: Filing['draft'], omits: Filing['omits']): readonly string
   );
 }
 
-/** What people changed. What the server itself changed when it stored the draft is no edit. */
+/** What people changed. What the server itself changed when it stored the draft is not an edit. */
 function findEdits(record: ExperimentRecord, draft: NonNullable<Filing['draft']>, stored: Filing['stored']): string[] {
   const { title, date, body } = record;
   const edits: string[] = [];

@@ -7,7 +7,7 @@ import type { Lease } from './lease.js';
 type KeyApi = Pick<Notebook, 'listKeys' | 'createKey' | 'deleteKey'>;
 
 /**
- * A database cannot stop a process that was paused between its last look at the lease and its request, but the notebook
+ * A database cannot stop a process that was paused between its last check of the lease and its request, but the notebook
  * can: each leader sends with a key of its own, and its successor deletes that key before it sends anything.
  */
 export interface SessionKey {

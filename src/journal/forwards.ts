@@ -36,7 +36,7 @@ export type Operation =
 
 /** What the leader needs of a run, as JSON can hold it. */
 export interface SentRun extends Omit<NewRun, 'file' | 'sources'> {
-  /** The member has moved or deleted the file that was at this path: this one is no version of it. */
+  /** The member has moved or deleted the file that was at this path: this one is not a version of it. */
   readonly isSeparate: boolean;
   readonly file: { readonly path: string; readonly size: number; readonly mtimeNs: string; readonly sha256: string };
 }

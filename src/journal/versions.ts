@@ -28,7 +28,7 @@ export interface PathRun extends ContentKey {
 }
 
 /**
- * A run of several paths, or a file that was renamed, has one path at a time. Undefined if the file is no version; nor is
+ * A run of several paths, or a file that was renamed, has one path at a time. Undefined if the file is not a version; nor is
  * it one if labfeed has moved or deleted a file of the run: what the notebook has of that must stay.
  */
 export function runAt(db: Connection, { instrument, file, revises }: NewRun): PathRun | undefined {

@@ -278,7 +278,7 @@ const hasPairedBraces = (text: string): boolean => count(text, /\{/g) === count(
 
 const count = (text: string, pattern: RegExp): number => text.match(pattern)?.length ?? 0;
 
-/** A date is no pair. `12:30` is a time of day, `C:\Data` a path and `http://…` an address. */
+/** A date is not a pair. `12:30` is a time of day, `C:\Data` a path and `http://…` an address. */
 function isCut(name: string, text: string, { text: line }: Line): boolean {
   if (/^[\\/]/.test(text) && /(?:^|\W)(?:[A-Za-z]|https?|ftp|file)$/.test(name)) return true;
   // `at 20,0 °C`
@@ -484,7 +484,7 @@ function areNames(pairs: readonly NameAndText[], { text: all }: Line): boolean {
   return pairs.length > 2 && pairs.every(isWord) && !/^\s*[:=]/.test(all.slice(all.indexOf(name) + name.length));
 }
 
-/** Nothing but blanks or delimiters between them, and the value is no number, date or quantity. */
+/** Nothing but blanks or delimiters between them, and the value is not a number, date or quantity. */
 function areWords({ name, text }: NameAndText, { text: all }: Line): boolean {
   const end = all.indexOf(name) + name.length;
   const start = all.indexOf(text, end);

@@ -5,7 +5,7 @@ import type { FoundTable } from './layout.js';
 
 /** What stands for no value in columns of numbers: words, and numbers such as -9999. */
 
-/** `doubts`: numbers that may stand for no value, for people. They are read as numbers. */
+/** `doubts`: numbers that may mean that there is no value, for people. They are read as numbers. */
 export function findNoValues(
   lines: readonly Line[],
   found: readonly FoundTable[],
@@ -26,7 +26,7 @@ export function findNoValues(
   const unclear = judged.filter(({ text, is }) => is === 'unclear' || (is === 'fill' && kept.has(text)));
   return {
     missing: [...new Set([...words, ...fills])],
-    doubts: [...new Set(unclear.map(({ text, column }) => `${text} in ${column} may stand for no value`))],
+    doubts: [...new Set(unclear.map(({ text, column }) => `${text} in ${column} may mean that there is no value`))],
   };
 }
 

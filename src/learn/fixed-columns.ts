@@ -171,7 +171,7 @@ function blocksOf(texts: readonly string[]): Block[] {
   return blocks;
 }
 
-/** More than one number, or a number among words with gaps between them, so the line is no fact. */
+/** More than one number, or a number among words with gaps between them, so the line is not a fact. */
 function isRow(text: string | undefined): boolean {
   if (text === undefined || !/\d/.test(text) || /[\t;|]|[:=] /.test(text)) return false;
   const pieces = text.match(PIECE) ?? [];

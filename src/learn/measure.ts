@@ -344,7 +344,7 @@ function nameTables(described: readonly DescribedTable[]): Record<string, TableM
   return named;
 }
 
-/** A fact is no name of a table: its value differs in the next file. */
+/** A fact is not a name of a table: its value differs in the next file. */
 function nameIn(title: Line | undefined): string | undefined {
   const [name, ...others] = title?.cells.filter((cell) => cell !== '') ?? [];
   return others.length > 0 || /[:=]\s*\S/.test(name ?? '') ? undefined : name;

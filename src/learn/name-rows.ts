@@ -72,7 +72,7 @@ const MIN_BELOW = 3;
 const OF_RUN =
   /^(?:operator|user|analyst|method|instrument|serial|model|software|version|firmware|project|detector|bediener|benutzer|methode|ger[äa]t|op[ée]rateur|instrumento|operador)\b/i;
 
-/** People measure several rows, so this is no column of a table of one row. */
+/** People measure several rows, so this is not a column of a table of one row. */
 const WHO = /^(?:operator|user|analyst|bediener|benutzer|op[ée]rateur|operador)\b/i;
 
 /** `isAbove`: directly above other names. */

@@ -5,7 +5,7 @@ import { isInRange, type LongRow, numberRange, toNumber, widthOf } from './heade
 import { type Body, type CellKind, isMeasure, isWord, kindsOf } from './kinds.js';
 import { isMonotonic } from './numbered-names.js';
 
-/** Settings directly above readings: a line of numbers that is no row, or values behind the units. */
+/** Settings directly above readings: a line of numbers that is not a row, or values behind the units. */
 
 /** Fewer rows do not show what is odd. More add little. */
 const [MIN_ROWS, MAX_ROWS] = [5, 1000];

@@ -38,7 +38,7 @@ function alternatingPairs(filled: readonly string[], arePaired: boolean): Finder
     values.every(hasDigit) ||
     (areLong && (values.some(hasDigit) || (arePaired && start === 0)) && !values.every(isUnitLike));
   if (!areNames || !areValues || (start === 1 && values.length < 2)) return undefined;
-  // A unit belongs to the value before it, so it is no name. A capital letter can be an element.
+  // A unit belongs to the value before it, so it is not a name. A capital letter can be an element.
   const isName = (name: string, n: number) => n === 0 || !isUnit(name) || /^[A-Z]$/.test(name);
   if (start === 0 && names.every(isName)) return { separator: 'cell' };
   const prefix = start === 0 ? '' : cleanName(filled[0] ?? '');
@@ -226,7 +226,7 @@ const SURE_COLON = ':(?<!\\d:(?=\\d)|\\([^)]{0,80})(?![\\\\/])';
 /** The first colon of a line that is not within brackets, if nothing stands beside the value. */
 const ONLY_PAIR = ':(?<=^[^:(]*(?:\\([^)]*\\)[^:(]*)?:)(?![\\\\/]|\\s*\\S.* {2}[A-Za-z]|.*[A-Za-z]: {2,}\\S)';
 
-/** Two or more spaces after words that do not start with a digit: `14-Mar-2019   11:07` is no name and value. */
+/** Two or more spaces after words that do not start with a digit: `14-Mar-2019   11:07` is not a name and a value. */
 const AFTER_WORD = ' (?<=\\S )(?<!^ *\\d\\S* ) +(?![ :=])';
 
 /** One pair per line, split at the first of one to three signs. */

@@ -52,7 +52,7 @@ export function findPlaced(texts: readonly string[], comment?: string): PlacedFa
   };
 }
 
-/** Stands for a line that is no fact. */
+/** Stands for a line that is not a fact. */
 const OTHER = '\u0000';
 
 const NUMBER = '[-+]?(?:\\d[\\d.,]*|\\.\\d+)(?:[eE][-+]?\\d+)?';
@@ -266,7 +266,7 @@ function findAlternating(texts: readonly string[]): Found[] {
   return [{ finders: [{ every, separator: 'nextLine' }], numbers: names.flatMap((n) => [n + 1, n + 2]) }];
 }
 
-/** Words above a number or a date that has no other below it: a column of numbers is no fact. */
+/** Words above a number or a date that has no other below it: a column of numbers is not a fact. */
 function isAlternatingPair(texts: readonly string[], n: number): boolean {
   // First, because most lines are rows.
   if (!ONE_WORDS.test(texts[n] ?? '') || !/\d/.test(texts[n + 1] ?? '')) return false;
@@ -277,7 +277,7 @@ function isAlternatingPair(texts: readonly string[], n: number): boolean {
 
 const ONE_WORDS = /^\s*[^\s\d,;|+.-][^,\t;|]*$/;
 
-/** A single cell that is no sentence, no pair and no comment. */
+/** A single cell that is not a sentence, a pair or a comment. */
 const isAlternatingText = (text = ''): boolean =>
   /^\s*[\p{L}\p{N}([]/u.test(text) && !/[:=\t;|]|, | {2}\S|\S{2}[.!?]$/.test(text.trim()) && text.length <= 60;
 

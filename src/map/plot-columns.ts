@@ -20,7 +20,7 @@ export interface PlotColumn {
   textAt(row: number): string;
 }
 
-/** A first column that counts the rows is no reading, whatever its name. */
+/** A first column that counts the rows is not a reading, whatever its name. */
 export function readColumns(table: Table): PlotColumn[] {
   const columns = table.columns.map((_, index) => readColumn(table, index));
   const counter = columns.find(

@@ -99,7 +99,7 @@ export function depthFromEnd({ meta, tables, when }: Pick<ParseOptions, 'meta' |
 }
 
 interface Refusal {
-  /** A line or its number; 0 is no place. */
+  /** A line or its number; 0 is not a place. */
   readonly line?: Line | number | undefined;
   /** Index of the cell in `line`. */
   readonly cell?: number | undefined;
@@ -144,7 +144,7 @@ const SECTION =
   /^(?:\p{L}[\p{L}-]* ){0,3}(?:actions|calibration|comments|conditions|configuration|data|details|information|parameters?|results?|sections?|settings|setup|statistics|steps|summary|tables?|validation|daten|einstellungen|ergebnisse)$/iu;
 const NOTICE = /^(?:for research use only|not for (?:use in )?diagnostic|copyright\b|©|all rights reserved)/i;
 
-/** Whether a line is only the heading of a section or a legal notice, which is no information about the run. */
+/** Whether a line is only the heading of a section or a legal notice, which says nothing about the run. */
 export function saysNothing({ text }: Pick<Line, 'text'>): boolean {
   if (text.length > 300) return false;
   const words = text.replace(/^[\s",;|]+|[\s",;|]+$/g, '');

@@ -134,7 +134,7 @@ export function isSame(a: FoundFile, b: FoundFile): boolean {
   );
 }
 
-/** A share that does not respond is no proof that the file is gone. */
+/** A share that does not respond is not a proof that the file is gone. */
 export async function statFile(file: FoundFile): Promise<RunSnapshot> {
   const stats = await statOne(file.location);
   if (stats instanceof Error) return isAbsent(stats) ? 'absent' : 'no answer';

@@ -146,7 +146,7 @@ function elsewhereOf(path: string, { live, isFleetUnknown = false }: Sources) {
     places: places.map(({ member: { name, isAway }, folder: { instrument, watch } }) => ({
       ...{ machine: name, isAway, instrument, watch },
     })),
-    /** Who delivers; null: nobody. Undefined if this is no fleet, or not known. */
+    /** Who delivers; null: nobody. Undefined if this is not a fleet, or not known. */
     leader: live?.fleet && live.fleet.trouble === undefined ? (leaderOf(live.fleet) ?? null) : undefined,
     /** Why the database of the fleet is away, as far as the daemon knows. */
     trouble: live?.fleet?.trouble,
@@ -288,7 +288,7 @@ function compareWith(claim: Claim, path: string, { config, live, asked, mayBeFol
     folder: readFolder(watch),
     /** A linked folder between the watched folder and the file. Links are not followed. */
     link: inside === undefined ? undefined : findLink(watch, inside),
-    /** What stops it. Looked for only if the file is no run. */
+    /** What stops it. Looked for only if the file is not a run. */
     mistakes: undefined as readonly string[] | undefined,
     quietMs: quietMsOf(ready),
     doneFile: doneFileFor(partOf ?? path, ready.doneFile),

@@ -79,7 +79,7 @@ function machineFindings({ elsewhere: { machine, inside, seen, places }, now }: 
 const askThere = (machines: readonly string[], path: string): string =>
   `for what only that machine knows, on ${joinWords(machines)}: labfeed why ${shellWord(path)}`;
 
-/** A file that is no run is known only to the machine that watches its folder. */
+/** A file that is not a run is known only to the machine that watches its folder. */
 function explainElsewhere({ elsewhere: { machine, inside, places, isFleetUnknown } }: Evidence): Answer {
   const names = [...new Set(places.map((place) => (place.isAway ? `${place.machine} (away)` : place.machine)))];
   const watch = names.length === 1 ? 'watches' : 'watch';

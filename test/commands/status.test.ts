@@ -175,7 +175,7 @@ test('machines that deliver with different addresses of the notebook need attent
     {
       instrument: undefined,
       text: `the machines that deliver have different addresses of the notebook: ${one} (pc1, pc3) and ${two} (pc2)`,
-      command: expect.stringContaining('write the same `notebook.url` on all of them, letter by letter'),
+      command: expect.stringContaining('set exactly the same `notebook.url` on all of them'),
     },
   ]);
 });

@@ -75,7 +75,7 @@ describe.skipIf(noPostgres)('the machines that deliver', () => {
     expect(await start(fleet, 'three', `${URL}:8443`)).toMatchObject([
       {
         notebooks: `${URL} (one, two) and ${URL}:8443 (three)`,
-        hint: expect.stringContaining('write the same `notebook.url` on all of them'),
+        hint: expect.stringContaining('set exactly the same `notebook.url` on all of them'),
       },
     ]);
     expect(await start(fleet, 'pc1', undefined)).toEqual([]);
@@ -88,7 +88,7 @@ describe.skipIf(noPostgres)('the machines that deliver', () => {
     await start(fleet, 'other', URL);
     const different = await check(fleet.url, url, key);
     expect(different).toContain(`different addresses of the notebook: ${url} (server) and ${URL} (other)`);
-    expect(different).toMatch(/letter by letter[\s\S]*exit 1$/);
+    expect(different).toMatch(/set exactly the same `notebook.url`[\s\S]*exit 1$/);
     // Before the first start of a machine, the database has no tables.
     await fleet.postgres.run('DROP SCHEMA labfeed CASCADE');
     expect(await check(fleet.url, url, key)).toMatch(/the database of the fleet answers[\s\S]*exit undefined$/);

@@ -89,7 +89,7 @@ describe('a number that stands for no value', () => {
   ])('is said if nothing proves it: %s', async (fill, cells) => {
     const record = await readTable('', cells);
     expect(numbersIn(record)).toEqual(cells.map(Number));
-    expect(record.assumed).toEqual([`${fill} in the column "Wind" may stand for no value`]);
+    expect(record.assumed).toEqual([`${fill} in the column "Wind" may mean that there is no value`]);
   });
 
   test.each([

@@ -233,7 +233,7 @@ function startWithoutHeader(finder: TableFinder): void {
   const { head, headerAbove, held, factNames } = finder;
   if (!head && !headerAbove) return;
   finder.held = [];
-  // What stands between title and header in other blocks is no row: `# of Peaks,0` of an empty block.
+  // What stands between title and header in other blocks is not a row: `# of Peaks,0` of an empty block.
   if (factNames.has(held[0]?.cells[0] ?? '')) return;
   if (head) startRows(finder, head);
   else if (headerAbove) {

@@ -26,7 +26,7 @@ export const openColumn = (
   plan,
   context,
   read: context.values.typed(plan.spec),
-  /** Whether `1E5` is no number. */
+  /** Whether `1E5` is not a number. */
   hasCodes: plan.spec.type === undefined && isCodeName(plan.column?.name ?? ''),
   /** Whether `0012` is a number. */
   isReading: plan.spec.type === undefined && isReadingIn(plan.column?.name ?? '', unit),
@@ -114,7 +114,7 @@ function countValue(column: ColumnValues, value: Value, line: Line | undefined):
 
 /**
  * The index of the column's values in a row, or the value of a row if some have letters that are no units: `12.4 H` among
- * numbers without a unit, `48.1 N` of a latitude. The text keeps them, and without its hemisphere a latitude is no number.
+ * numbers without a unit, `48.1 N` of a latitude. The text keeps them, and without its hemisphere a latitude is not a number.
  */
 export function withoutMarks({ at, hasBare, hasUnits, unit: common }: ColumnValues, name: string) {
   if (!hasUnits || !(hasBare || common === undefined || isMark(common, name))) return at;

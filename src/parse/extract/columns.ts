@@ -200,7 +200,7 @@ export function readHeader({ header, units }: Head): FileColumn[] {
   });
 }
 
-/** Beside `[min]`, the word `used` is no unit but the rest of a name. */
+/** Beside `[min]`, the word `used` is not a unit but the rest of a name. */
 const isBracketed = (cell: string): boolean => /^(?:\[.*\]|\(.*\))$/.test(cell.trim());
 
 /** What the row of units is called, in its first cell, and what it calls a column of numbers without a unit. */

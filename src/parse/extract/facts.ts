@@ -227,7 +227,7 @@ function offerOfTwo(finder: FactFinder, line: Line, isVoid: boolean): readonly s
   const { options, pairs, names, context, region } = finder;
   const hasMarks = options.line !== undefined || options.every !== undefined;
   const own = stripComment(line, context, region.lineFormat);
-  // A pair is no value of the name above.
+  // A pair is not a value of the name above.
   const isOther = isVoid || (options.every !== undefined && PAIR.test(own.text));
   const isNames = !isOther && (hasMarks ? finder.isOnly(line) : names === undefined);
   if (hasMarks) {
@@ -261,7 +261,7 @@ function pairsInRows({ cells: names }: Line, line: Line): Pair[] {
   return names.flatMap((name, n) => (name === '' ? [] : [{ name, text: line.cells[n] ?? '', line }]));
 }
 
-/** Also reads lines that belong to tables. The area of a table itself is no range of its own. */
+/** Also reads lines that belong to tables. The area of a table itself is not a range of its own. */
 const isRange = ({ after, until, line, area }: Finder, { options: { tables } }: Context): boolean =>
   [after, until, line].some((each) => each !== undefined) ||
   (area !== undefined && Object.values(tables).every((table) => table.area !== area));

@@ -109,7 +109,7 @@ const isPlateCell = (block: Block, line: Line, at: number): boolean =>
   at < block.left.length ||
   block.plates.some(({ from, columns }) => at >= from && at < from + columns + (isTotal(block, line, at) ? 0 : 1));
 
-/** A number under a name to the right of the plate is computed from the row: `1 2 3 … 12 Sum`. It is no label. */
+/** A number under a name to the right of the plate is computed from the row: `1 2 3 … 12 Sum`. It is not a label. */
 const isTotal = ({ header }: Block, { cells }: Line, at: number): boolean =>
   (header.cells[at] ?? '') !== '' && /^[-+]?[\d.,]+$/.test(cells[at] ?? '');
 
@@ -130,7 +130,7 @@ function labelOf({ given, stacked, letter }: PlateReader, line: Line, n: number,
   const { plates, captures } = block;
   const end = (plates[n]?.from ?? 0) + (plates[n]?.columns ?? 0);
   const right = end === plates[n + 1]?.from ? '' : (line.cells[end] ?? '');
-  // The letter of the next plate is no label.
+  // The letter of the next plate is not a label.
   if (right !== '' && !isTotal(block, line, end) && (n === plates.length - 1 || right !== letter)) return right;
   return given[plates.length > 1 ? n : stacked] ?? captures.get('label') ?? 'value';
 }

@@ -94,7 +94,7 @@ function alternatingCells(line: Line): Pair[] {
     }
   }
   const [only, other] = pairs;
-  // `Result  Total acidity  4.66 g/l`: a number is no name.
+  // `Result  Total acidity  4.66 g/l`: a number is not a name.
   const isCut = only && !other && /^[-+]?\d/.test(open ?? '') && !/\d/.test(only.text) && !/[:=]$/.test(only.name);
   return isCut ? [{ name: `${only.name} ${only.text}`, text: open ?? '', line }] : pairs;
 }

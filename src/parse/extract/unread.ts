@@ -76,7 +76,7 @@ const STATISTIC =
 
 /**
  * The number of cells of a line that looks like a reading: numbers are most of its cells, or it is one number with a unit;
- * 0 for any other line. A line that was read as a fact must begin with a number, which is no name for a fact, or have
+ * 0 for any other line. A line that was read as a fact must begin with a number, which is not a name for a fact, or have
  * several numbers and not be read as a whole. It can also be a row that was split in the wrong place, such as
  * `S-01  2,6233`: its width is negative, because a few facts may look like that, too.
  */

@@ -202,7 +202,7 @@ const LETTERED =
 const isLabel = (unit: string, name: string): boolean =>
   (/^[A-H]$/.test(unit) && LETTERED.test(name)) || isHemisphere(unit, name);
 
-/** `48.1 N` of a latitude is no force. */
+/** `48.1 N` of a latitude is not a force. */
 export const isHemisphere = (unit: string | undefined, name: string): boolean =>
   /^[NSWE]$/.test(unit ?? '') && PLACE.test(name);
 
@@ -266,7 +266,7 @@ export function unitAfterSlash(name: string, anyUnit: boolean): { name: string; 
   if (DERIVATIVE.test(name)) return undefined;
   for (let at = name.indexOf('/'); at > 0; at = name.indexOf('/', at + 1)) {
     const unit = bareUnit(name.slice(at + 1)) ?? '';
-    // `Flow scx/min`: what is no word is the first part of a unit.
+    // `Flow scx/min`: what is not a word is the first part of a unit.
     if (NO_WORD.test(name.slice(0, at))) return undefined;
     // The name `mg/dL` is a unit, `T/K` a symbol and its unit.
     const before = name.slice(0, at).trim();

@@ -96,7 +96,7 @@ function isCensored(text: string, numbers: NumberReader): boolean {
   return numbers.read(limit) !== undefined || readQuantity(limit, numbers) !== undefined;
 }
 
-/** What codes are called: `12E5` of a lot or a well is no number. */
+/** What codes are called: `12E5` of a lot or a well is not a number. */
 export const isCodeName = (name: string): boolean => CODE_NAME.test(name) && !COUNTED.test(name);
 
 const CODE_NAME =
