@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import { type Clock, every } from '../clock.js';
 import type { FleetConfig } from '../config/fleet.js';
 import type { ListedInstrument } from '../config/load.js';
@@ -13,7 +12,7 @@ import type { Live, LiveMember } from '../live.js';
 import type { Log } from '../log.js';
 import { differentNotebooks } from '../members.js';
 import type { Spool } from '../spool.js';
-import { version } from '../system/process.js';
+import { machineId, version } from '../system/process.js';
 import { plural } from '../text.js';
 import { sourceProbe } from '../watch/identify.js';
 import { storeContent } from './contents.js';
@@ -49,15 +48,6 @@ export function knownMembership({ store: { db } }: Journaled): Membership | unde
 const readMembership = (db: Journaled['store']['db']): MembershipRow | undefined =>
   db.row<MembershipRow>`SELECT instance, fleet, member, followed, importing FROM membership`;
 
-/** A copy of the folder on another machine is another member: otherwise, both would number their operations alike. */
-export function machineId(): string {
-  try {
-    return readFileSync('/etc/machine-id', 'utf8').trim();
-  } catch {
-    return '';
-  }
-}
-
 /**
  * Introduces this machine to the fleet. The number of a member belongs to its folder, not to its name. `isMoving`: the runs
  * of its journal are handed over, with what it knows about notebooks and instruments.
@@ -72,6 +62,7 @@ export async function join(
   const { db } = store;
   const known = readMembership(db);
   if (!known && !isMoving) refuseUnknownRuns(db, url);
+  // A copy of the folder on another machine is another member: otherwise, both would number their operations alike.
   const machine = machineId();
   const state = known && (await compareWithDatabase(db, known, postgres));
   const isSame = known?.instance.endsWith(`@${machine}`) && state !== 'journal restored';
@@ -116,16 +107,17 @@ export async function join(
  */
 async function newInstance(db: Journaled['store']['db'], machine: string, postgres: Postgres): Promise<string> {
   const instance = `${db.value<string>`SELECT id FROM identity`}@${machine}`;
-  const last = db.value<number>`SELECT seq FROM sqlite_sequence WHERE name = 'forwards'` ?? 0;
   const isTaken = await postgres.row(
     `SELECT 1 FROM labfeed.members WHERE instance = $1 AND ($2 = 0 OR $2 < ${LAST_NUMBER})
        AND ${LAST_NUMBER} IS NOT NULL`,
-    [instance, last],
+    [instance, lastForward(db)],
   );
   return isTaken ? `${randomUUID()}@${machine}` : instance;
 }
 
-/** Of the operations of a member. */
+/** The number of the last operation, in the journal and in the database. */
+const lastForward = (db: Journaled['store']['db']): number =>
+  db.value<number>`SELECT seq FROM sqlite_sequence WHERE name = 'forwards'` ?? 0;
 const LAST_NUMBER = `greatest((SELECT max(number) FROM labfeed.received WHERE member = members.id),
   (SELECT max(number) FROM labfeed.operations WHERE member = members.id))`;
 
@@ -140,22 +132,22 @@ function refuseUnknownRuns(db: Journaled['store']['db'], url: string): void {
 
 /**
  * A journal from a backup would number its operations like those that the fleet already has, so it is another member. A
- * database from a backup lacks operations that it had: the runs of this machine are handed over again.
+ * database from a backup lacks operations that it had: the runs of this machine are handed over again. Others may be sent
+ * meanwhile: the database has what was sent before the question, and nothing that the journal does not have after it.
  */
 async function compareWithDatabase(
   db: Journaled['store']['db'],
   { member, instance, followed }: MembershipRow,
   postgres: Postgres,
 ): Promise<'current' | 'journal restored' | 'database restored'> {
-  const last = db.value<number>`SELECT seq FROM sqlite_sequence WHERE name = 'forwards'` ?? 0;
   const unsent = db.value<number>`SELECT min(id) FROM forwards`;
+  const sent = unsent === undefined ? lastForward(db) : unsent - 1;
   const row = await postgres.row<{ instance: string | null; last: number | null; seq: number }>(
     `SELECT instance, seq, ${LAST_NUMBER} AS last FROM labfeed.fleet LEFT JOIN labfeed.members ON members.id = $1`,
     [member],
   );
   if (row?.instance !== instance) return 'database restored';
-  if ((row.last ?? 0) > last) return 'journal restored';
-  const sent = unsent === undefined ? last : unsent - 1;
+  if ((row.last ?? 0) > lastForward(db)) return 'journal restored';
   return (row.last ?? 0) < sent || row.seq < followed ? 'database restored' : 'current';
 }
 

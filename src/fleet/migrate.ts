@@ -17,13 +17,14 @@ import { mergeFacts, putWholeRun, readFacts } from '../journal/whole-runs.js';
 import { withJournalId } from '../markers.js';
 import { STAND_IN } from '../model.js';
 import { Spool, spoolOf } from '../spool.js';
+import { machineId } from '../system/process.js';
 import { plural } from '../text.js';
 import { sourceProbe } from '../watch/identify.js';
 import { readContent } from './contents.js';
 import { adviseConnection, Postgres } from './database.js';
 import { type Departed, readDepartures } from './imports.js';
 import { leadForCommand } from './leader.js';
-import { forward, join, type Membership, machineId } from './member.js';
+import { forward, join, type Membership } from './member.js';
 import { prepareSchema } from './upgrade.js';
 import { follow, openWorkingCopy } from './working-copy.js';
 

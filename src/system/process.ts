@@ -12,6 +12,15 @@ export function version(): string {
 
 let known: { readonly version: string } | undefined;
 
+/** Empty where it is not known. */
+export function machineId(): string {
+  try {
+    return readFileSync('/etc/machine-id', 'utf8').trim();
+  } catch {
+    return '';
+  }
+}
+
 /** The user that runs this process. */
 export function userName(): string {
   try {

@@ -1,4 +1,4 @@
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { systemClock } from '../../src/clock.js';
 import { Postgres } from '../../src/fleet/database.js';
 import { followStates, join, knownMembership } from '../../src/fleet/member.js';
@@ -260,6 +260,21 @@ describe.skipIf(noPostgres)('operations of members', () => {
     await fleet.postgres.run("UPDATE labfeed.members SET seen_at = '-infinity'");
     expect((await again()).member).not.toBe(one.member);
     expect(knownMembership(one.own)?.fleet).toBe(fleet.id);
+  });
+
+  test('operations that are sent while journal and database are compared do not make it another member', async () => {
+    const fleet = await newFleet();
+    const one = await fleet.member('pc1');
+    const ask = fleet.postgres.row.bind(fleet.postgres);
+    vi.spyOn(fleet.postgres, 'row').mockImplementationOnce(async (...question) => {
+      await one.outbox.add(newRun('a'), reading('a'));
+      await one.send();
+      return ask(...question);
+    });
+    expect(await join(one.own, memberOf(fleet.url, 'pc1'), fleet.id, fleet.postgres)).toMatchObject({
+      member: one.member,
+    });
+    expect(one.own.store.db.value`SELECT importing FROM membership`).toBeUndefined();
   });
 
   test('two machines with one name are refused, and so is a machine of another fleet', async () => {

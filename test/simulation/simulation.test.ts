@@ -53,8 +53,8 @@ function openFleet() {
   return simulation;
 }
 
-/** A history in which a member loses its lease in a pause, before it leads. */
-const PAUSED_BEFORE_LEADING = 130_964;
+/** A member loses its lease in a pause, before it leads; operations are sent while journal and database are compared. */
+const RARE_IN_FLEETS = [130_964, 140_857];
 
 /** Runs these histories until five have failed. `variables`: what a replay needs besides the seed. */
 async function simulateAll(
@@ -104,7 +104,7 @@ test.runIf(wanted === undefined || wanted === 'fleet')(
   `every run of a fleet is filed exactly once in histories ${from} to ${to}`,
   () =>
     simulateAll(
-      [...all.filter((seed) => wanted === 'fleet' || seed % 10 === 0), PAUSED_BEFORE_LEADING],
+      [...all.filter((seed) => wanted === 'fleet' || seed % 10 === 0), ...RARE_IN_FLEETS],
       () => ({}),
       'LABFEED_REDO=fleet',
       openFleet().simulate,
