@@ -137,7 +137,7 @@ describe.skipIf(noPostgres)('the copy of a machine that only watches', () => {
         await follow(copy, fleet.postgres);
         await expectKept(copy, fleet);
       }),
-      { numRuns: 10 },
+      { numRuns: 6 },
     );
   }, 120_000);
 

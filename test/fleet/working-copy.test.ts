@@ -172,7 +172,7 @@ describe.skipIf(noPostgres)('with PostgreSQL', () => {
         expect(dump(second)).toEqual(dump(first));
         expect(dump(third)).toEqual(dump(first));
       }),
-      { numRuns: 10 },
+      { numRuns: 6 },
     );
   }, 120_000);
 

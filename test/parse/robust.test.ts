@@ -143,16 +143,16 @@ describe('any file is read or refused', () => {
     ['a long line', 'x'.repeat(1_000_000)],
     ['a line of separators', `${'='.repeat(500_000)}x\n`],
     ['a line of blanks', `a${' '.repeat(500_000)}b\n`],
-    ['carriage returns only', '\r'.repeat(150_000)],
+    ['carriage returns only', '\r'.repeat(75_000)],
     ['a long number', `a,b\n${'1'.repeat(500_000)},2\n`],
     ['quotes only', '"'.repeat(20_001)],
     ['a quoted cell of blanks after a digit', `a,b\n"1${' '.repeat(300_000)}\nx\ny",2\n`],
     ['a quote opened in every line', '"a,b\n'.repeat(3000)],
-    ['thousands of small lists', '12\nHeight [mm]:,,14.35\nBottom [mm]:,,0\nBot'.repeat(1500)],
+    ['thousands of small lists', '12\nHeight [mm]:,,14.35\nBottom [mm]:,,0\nBot'.repeat(500)],
     ['many blocks of JCAMP-DX', `##JCAMP-DX= 5\n${'##TITLE= a\n##END=\nx\n'.repeat(4000)}`],
   ])('%s takes linear time', async (_, text) => {
     const before = process.cpuUsage();
     for (const one of MAPPINGS) await outcome(text, one);
-    expect(secondsSince(before)).toBeLessThan(8);
+    expect(secondsSince(before)).toBeLessThan(4);
   });
 });
