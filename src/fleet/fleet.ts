@@ -22,7 +22,8 @@ import { adviseConnection, isAway, Postgres } from './database.js';
 import { type Kept, NEWEST } from './kept-runs.js';
 import { type Leader, type LeaderOutside, startLeading } from './leader.js';
 import { takeLease } from './lease.js';
-import { createMember, join, knownMembership, type Member, type Membership } from './member.js';
+import { createMember, type Member } from './member.js';
+import { join, type Membership, readMembership } from './membership.js';
 import { firstSetAside } from './receive.js';
 import { prepareSchema } from './upgrade.js';
 import { follow, openWorkingCopy, type WorkingCopy } from './working-copy.js';
@@ -79,7 +80,7 @@ export async function joinFleet(deps: FleetDeps) {
   const { fleet, journal, spool, clock, log, stopping, outside = REAL } = deps;
   const postgres = outside.openDatabase(fleet, deps.conceal);
   stopping.addEventListener('abort', () => postgres.hurry(), { once: true });
-  const known = knownMembership(journal);
+  const known = readMembership(journal.store.db);
   const isDeliverer = fleet.role !== 'watch';
   const introduce = async (): Promise<Membership> => {
     const { id } = await prepareSchema(postgres, isDeliverer);

@@ -1,8 +1,6 @@
-import { randomUUID } from 'node:crypto';
 import { type Clock, every } from '../clock.js';
-import type { FleetConfig } from '../config/fleet.js';
 import type { ListedInstrument } from '../config/load.js';
-import { explain, LabfeedError } from '../errors.js';
+import { explain } from '../errors.js';
 import { answerSchema } from '../journal/decisions.js';
 import { contentsOf, type FleetState, type Operation, putForward, takeState } from '../journal/forwards.js';
 import type { Journal } from '../journal/journal.js';
@@ -12,144 +10,13 @@ import type { Live, LiveMember } from '../live.js';
 import type { Log } from '../log.js';
 import { differentNotebooks } from '../members.js';
 import type { Spool } from '../spool.js';
-import { machineId, version } from '../system/process.js';
-import { plural } from '../text.js';
 import { sourceProbe } from '../watch/identify.js';
 import { storeContent } from './contents.js';
 import { isAway, type Postgres } from './database.js';
+import { compareWithDatabase, readMembership } from './membership.js';
 import { beat, listMembers } from './report.js';
 
-/** This machine as a member of the fleet: it hands over what its journal has, and learns what became of it. */
-export interface Membership {
-  /** The id of the fleet, which is part of every origin line. */
-  readonly fleet: string;
-  readonly member: number;
-}
-
-interface MembershipRow {
-  readonly instance: string;
-  readonly fleet: string;
-  readonly member: number;
-  readonly followed: number;
-  /** The last of its own runs that was handed over; null: all of them were. */
-  readonly importing: number | null;
-}
-
 type Journaled = Pick<Journal, 'store' | 'intake' | 'growing' | 'requests'>;
-
-/** Another member with this name counts as running for this long after it was last seen. */
-const SEEN_MS = 60_000;
-
-/** What is known of the membership without the database; undefined before the first contact. */
-export function knownMembership({ store: { db } }: Journaled): Membership | undefined {
-  return readMembership(db);
-}
-
-const readMembership = (db: Journaled['store']['db']): MembershipRow | undefined =>
-  db.row<MembershipRow>`SELECT instance, fleet, member, followed, importing FROM membership`;
-
-/**
- * Introduces this machine to the fleet. The number of a member belongs to its folder, not to its name. `isMoving`: the runs
- * of its journal are handed over, with what it knows about notebooks and instruments.
- */
-export async function join(
-  { store }: Journaled,
-  { name, role, url }: FleetConfig,
-  fleet: string,
-  postgres: Postgres,
-  isMoving = false,
-): Promise<Membership> {
-  const { db } = store;
-  const known = readMembership(db);
-  if (!known && !isMoving) refuseUnknownRuns(db, url);
-  // A copy of the folder on another machine is another member: otherwise, both would number their operations alike.
-  const machine = machineId();
-  const state = known && (await compareWithDatabase(db, known, postgres));
-  const isSame = known?.instance.endsWith(`@${machine}`) && state !== 'journal restored';
-  const instance = isSame && known ? known.instance : await newInstance(db, machine, postgres);
-  if (known && known.fleet !== fleet)
-    throw new LabfeedError(
-      `this machine belongs to another fleet (${known.fleet}), and the database is that of ${fleet}`,
-      {
-        hint: 'set `journal` back, or give this machine another folder with `fleet: { state: FOLDER }`',
-      },
-    );
-  const other = await postgres.row<{ seen: string }>(
-    `SELECT seen_at::text AS seen FROM labfeed.members WHERE name = $1 AND instance <> $2
-       AND seen_at > clock_timestamp() - $3 * interval '1 ms'`,
-    [name, instance, SEEN_MS],
-  );
-  if (other)
-    throw new LabfeedError(`another machine of the fleet has the name ${name}; it was last seen at ${other.seen}`, {
-      hint: 'give this one another name: fleet: { name: NAME }',
-    });
-  const row = await postgres.row<{ id: number }>(
-    `INSERT INTO labfeed.members (instance, name, role, version, seen_at) VALUES ($1, $2, $3, $4, clock_timestamp())
-       ON CONFLICT (instance) DO UPDATE SET name = $2, role = $3, version = $4, seen_at = clock_timestamp() RETURNING id`,
-    [instance, name, role, version()],
-  );
-  const member = row?.id ?? 0;
-  const isContinued = known?.member === member && state === 'current';
-  const { followed, importing } = isContinued ? known : { followed: 0, importing: known || isMoving ? 0 : null };
-  await store.commit(() => {
-    db.run`DELETE FROM membership`;
-    db.run`
-      INSERT INTO membership (instance, name, fleet, member, followed, url, importing)
-        VALUES (${instance}, ${name}, ${fleet}, ${member}, ${followed}, ${url}, ${importing})`;
-    if (!known && isMoving) putForward(db, { kind: 'facts', ...readFacts(db) });
-  });
-  return { fleet, member };
-}
-
-/**
- * Derived from the journal, so that an attempt that was interrupted is continued. A journal that was lost and created again
- * has the same id, but its operations would have the numbers of others: then it is another member.
- */
-async function newInstance(db: Journaled['store']['db'], machine: string, postgres: Postgres): Promise<string> {
-  const instance = `${db.value<string>`SELECT id FROM identity`}@${machine}`;
-  const isTaken = await postgres.row(
-    `SELECT 1 FROM labfeed.members WHERE instance = $1 AND ($2 = 0 OR $2 < ${LAST_NUMBER})
-       AND ${LAST_NUMBER} IS NOT NULL`,
-    [instance, lastForward(db)],
-  );
-  return isTaken ? `${randomUUID()}@${machine}` : instance;
-}
-
-/** The number of the last operation, in the journal and in the database. */
-const lastForward = (db: Journaled['store']['db']): number =>
-  db.value<number>`SELECT seq FROM sqlite_sequence WHERE name = 'forwards'` ?? 0;
-const LAST_NUMBER = `greatest((SELECT max(number) FROM labfeed.received WHERE member = members.id),
-  (SELECT max(number) FROM labfeed.operations WHERE member = members.id))`;
-
-/** The fleet would not know them, and nobody would deliver those that are not done. */
-function refuseUnknownRuns(db: Journaled['store']['db'], url: string): void {
-  const runs = db.value<number>`SELECT count(*) FROM runs` ?? 0;
-  if (runs === 0) return;
-  throw new LabfeedError(`the journal of this machine has ${plural(runs, 'run')} that the fleet does not know`, {
-    hint: `hand them over first: labfeed migrate --to ${url}`,
-  });
-}
-
-/**
- * A journal from a backup would number its operations like those that the fleet already has, so it is another member. A
- * database from a backup lacks operations that it had: the runs of this machine are handed over again. Others may be sent
- * meanwhile: the database has what was sent before the question, and nothing that the journal does not have after it.
- */
-async function compareWithDatabase(
-  db: Journaled['store']['db'],
-  { member, instance, followed }: MembershipRow,
-  postgres: Postgres,
-): Promise<'current' | 'journal restored' | 'database restored'> {
-  const unsent = db.value<number>`SELECT min(id) FROM forwards`;
-  const sent = unsent === undefined ? lastForward(db) : unsent - 1;
-  const row = await postgres.row<{ instance: string | null; last: number | null; seq: number }>(
-    `SELECT instance, seq, ${LAST_NUMBER} AS last FROM labfeed.fleet LEFT JOIN labfeed.members ON members.id = $1`,
-    [member],
-  );
-  if (row?.instance !== instance) return 'database restored';
-  if ((row.last ?? 0) > lastForward(db)) return 'journal restored';
-  return (row.last ?? 0) < sent || row.seq < followed ? 'database restored' : 'current';
-}
 
 interface MemberDeps {
   readonly journal: Journaled;
@@ -187,7 +54,7 @@ const ROOM_POLL_MS = 100;
 /** If the list of machines is overdue by this much, it says nothing about the present. */
 const OLD_MS = 60_000;
 
-/** Hands over, and follows the states of its runs. Whatever fails is tried again: nothing is removed before it arrived. */
+/** This machine as a member of the fleet: it hands over, and follows the states of its runs. Whatever fails is tried again: nothing is removed before it arrived. */
 export function createMember(deps: MemberDeps) {
   const { clock, log } = deps;
   let isAwayNow = false;
@@ -307,7 +174,8 @@ export async function forward(deps: ForwardDeps): Promise<boolean> {
   for (const { id, operation } of batch) ready.push({ id, ...(await withContents(operation, spool, postgres)) });
   // Forwards that the journal has are on disk before they leave it: a lost journal must not number others alike.
   await store.commit(() => undefined);
-  if (!(await insertOperations(postgres, member, ready))) return true;
+  const instance = readMembership(store.db)?.instance;
+  if (!(await insertOperations(postgres, { member, instance }, ready))) return true;
   const contents = new Set(
     batch.flatMap(({ operation }) => contentsOf(JSON.parse(operation) as Operation)).map(({ sha256 }) => sha256),
   );
@@ -364,9 +232,21 @@ async function importNext({ journal, postgres, member }: ForwardDeps): Promise<b
 const isForwarded = (db: Journaled['store']['db'], sha256: string): boolean =>
   db.exists`SELECT 1 FROM forwarded WHERE sha256 = ${sha256}`;
 
-/** False if a content that an operation needs was removed meanwhile: it was that of another run, which is filed. */
-const insertOperations = (postgres: Postgres, member: number, operations: readonly Ready[]): Promise<boolean> =>
+/**
+ * False if a content that an operation needs was removed meanwhile: it was that of another run, which is filed. Or if the
+ * database was restored meanwhile, and the number belongs to another member or to none.
+ */
+const insertOperations = (
+  postgres: Postgres,
+  { member, instance }: { readonly member: number; readonly instance: string | undefined },
+  operations: readonly Ready[],
+): Promise<boolean> =>
   postgres.transaction(async (client) => {
+    const own = await client.query('SELECT id FROM labfeed.members WHERE id = $1 AND instance = $2', [
+      member,
+      instance,
+    ]);
+    if (own.rowCount === 0) return false;
     const needed = [...new Set(operations.flatMap(({ contents }) => contents))].sort();
     // Until the operations are visible, the leader cannot remove them.
     const held = await client.query('SELECT 1 FROM labfeed.complete WHERE sha256 = ANY($1) ORDER BY sha256 FOR SHARE', [

@@ -24,7 +24,8 @@ import { readContent } from './contents.js';
 import { adviseConnection, Postgres } from './database.js';
 import { type Departed, readDepartures } from './imports.js';
 import { leadForCommand } from './leader.js';
-import { forward, join, type Membership } from './member.js';
+import { forward } from './member.js';
+import { join, type Membership } from './membership.js';
 import { prepareSchema } from './upgrade.js';
 import { follow, openWorkingCopy } from './working-copy.js';
 

@@ -9,7 +9,7 @@ import { interrupted, type Recovered, type RecoverOptions, recover } from '../re
 import { Postgres } from './database.js';
 import { leadForCommand } from './leader.js';
 import { LEASE_MS } from './lease.js';
-import { join } from './member.js';
+import { join } from './membership.js';
 import { unreachable } from './migrate.js';
 import { prepareSchema } from './upgrade.js';
 import type { LeadingJournal } from './working-copy.js';

@@ -3,7 +3,8 @@ import { systemClock } from '../../src/clock.js';
 import { sendRequests } from '../../src/commands/decisions.js';
 import { readDepartures } from '../../src/fleet/imports.js';
 import { tidy } from '../../src/fleet/leader.js';
-import { forward, join as joinFleet } from '../../src/fleet/member.js';
+import { forward } from '../../src/fleet/member.js';
+import { join as joinFleet } from '../../src/fleet/membership.js';
 import { Connection } from '../../src/journal/database.js';
 import { type Journal, openJournal } from '../../src/journal/journal.js';
 import { readWholeRun } from '../../src/journal/whole-runs.js';
@@ -273,6 +274,17 @@ describe.skipIf(noPostgres)('the database was restored from a backup', () => {
     await pc.forward();
     expect(fleet.runs().map(({ path }) => path)).toEqual(['pc1:/data/a', 'pc1:/data/b']);
     expect(pc.own.store.db.value`SELECT importing FROM membership`).toBeUndefined();
+  });
+
+  test('a member that has not noticed sends nothing under a number that belongs to another one now', async () => {
+    const fleet = await newFleet();
+    const pc = await fleet.member('pc1');
+    await pc.outbox.add(newRun('a'), reading('a'));
+    await fleet.postgres.run("UPDATE labfeed.members SET instance = 'another'");
+    const { own: journal, member, spool } = pc;
+    expect(await forward({ journal, postgres: fleet.postgres, member: () => member, spool })).toBe(true);
+    expect(await fleet.postgres.rows('SELECT 1 FROM labfeed.operations')).toEqual([]);
+    expect(journal.store.db.value`SELECT count(*) FROM forwards`).toBe(1);
   });
 });
 

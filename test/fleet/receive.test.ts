@@ -1,7 +1,8 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { systemClock } from '../../src/clock.js';
 import { Postgres } from '../../src/fleet/database.js';
-import { followStates, join, knownMembership } from '../../src/fleet/member.js';
+import { followStates } from '../../src/fleet/member.js';
+import { join, readMembership } from '../../src/fleet/membership.js';
 import { firstSetAside, retrySetAside } from '../../src/fleet/receive.js';
 import type { NewGrowth } from '../../src/growth.js';
 import { type FleetState, takeState } from '../../src/journal/forwards.js';
@@ -259,7 +260,7 @@ describe.skipIf(noPostgres)('operations of members', () => {
     one.own.store.db.run`UPDATE sqlite_sequence SET seq = 0 WHERE name = 'forwards'`;
     await fleet.postgres.run("UPDATE labfeed.members SET seen_at = '-infinity'");
     expect((await again()).member).not.toBe(one.member);
-    expect(knownMembership(one.own)?.fleet).toBe(fleet.id);
+    expect(readMembership(one.own.store.db)?.fleet).toBe(fleet.id);
   });
 
   test('operations that are sent while journal and database are compared do not make it another member', async () => {

@@ -267,6 +267,10 @@ export function createDatabase(
       },
     ],
     [
+      'SELECT id FROM labfeed.members WHERE id = $1 AND instance = $2',
+      ([id, instance]) => ({ rows: members.filter((member) => member.id === id && member.instance === instance) }),
+    ],
+    [
       'SELECT instance, seq, greatest(',
       ([id]) => {
         const instance = members.find((member) => member.id === id)?.instance ?? null;

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/clock.js';
 import { takeLease } from '../../src/fleet/lease.js';
-import { forward, join } from '../../src/fleet/member.js';
+import { forward } from '../../src/fleet/member.js';
+import { join } from '../../src/fleet/membership.js';
 import { receive } from '../../src/fleet/receive.js';
 import { prepareSchema } from '../../src/fleet/upgrade.js';
 import { follow, lead, openWorkingCopy } from '../../src/fleet/working-copy.js';
