@@ -1,10 +1,10 @@
 import type { RequestResult } from '../commands/decisions.js';
 import type { ProgressLine } from '../commands/terminal.js';
 import type { UsableConfig } from '../config/load.js';
+import type { MissingComments, MissingUploads } from '../evidence.js';
 import type { JournalReader } from '../journal/reader.js';
 import type { Notebook } from '../notebook/client.js';
 import { plural, terminalLine, withoutPath } from '../text.js';
-import type { MissingComments, MissingUploads } from '../verify.js';
 
 /** What differs between folders, journal and notebook, or is worth knowing. */
 export interface Finding {

@@ -11,7 +11,7 @@ import { EXIT, explain } from '../errors.js';
 import { createLog } from '../log.js';
 import type { Observer } from '../pipeline.js';
 import { createSandbox } from '../sandbox/server.js';
-import { loginLink, readLoginSecret } from '../status/login.js';
+import { loginLink, readLoginSecret } from '../status/auth.js';
 import { onStopRequest, stopRequested } from '../system/process.js';
 import { formatDay, indent } from '../text.js';
 import { createFolder, portOption, requireUsable, withExamples } from './options.js';

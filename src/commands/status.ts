@@ -17,7 +17,7 @@ import {
   placesElsewhere,
 } from '../members.js';
 import { RUN_STATES, type RunState } from '../model.js';
-import { loginLink, pageUrl, readLoginSecret } from '../status/login.js';
+import { loginLink, pageUrl, readLoginSecret } from '../status/auth.js';
 import {
   formatBytes,
   formatDuration,

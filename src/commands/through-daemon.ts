@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { resolve } from 'node:path';
 import { findConfig, loadConfig } from '../config/load.js';
-import { type CommandRequest, HEADER_BYTES, PARTS, permissionFor, socketOf } from '../daemon/socket.js';
+import { type CommandRequest, HEADER_BYTES, PARTS, permissionFor, socketOf } from '../daemon/command-server.js';
 import { LabfeedError, systemCode } from '../errors.js';
 
 /**

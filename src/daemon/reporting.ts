@@ -1,14 +1,12 @@
 import { constants } from 'node:fs';
 import { access, stat, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { Alarms } from '../alarms/alarms.js';
-import { createCommand, createWebhook, type Send } from '../alarms/channels.js';
+import { Alarms, createCommand, createWebhook, type Send } from '../alarms/alarms.js';
 import type { Facts } from '../alarms/conditions.js';
 import { type Clock, every, type Loop } from '../clock.js';
 import type { UsableConfig } from '../config/load.js';
 import { systemCode } from '../errors.js';
-import { type Note, writeNote } from '../journal/identity.js';
-import type { Journal } from '../journal/journal.js';
+import { type Journal, type Note, writeNote } from '../journal/journal.js';
 import { type Live, type RequestCount, removeLive, writeLive } from '../live.js';
 import type { Log } from '../log.js';
 import type { Channel, Notice } from '../model.js';

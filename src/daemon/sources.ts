@@ -2,12 +2,11 @@ import { atMost, backoffMs, type Clock, every } from '../clock.js';
 import type { Instrument, UsableConfig } from '../config/load.js';
 import type { Notebook } from '../deliver/context.js';
 import { explain } from '../errors.js';
-import { createNotebookReader } from '../evidence.js';
+import { createNotebookReader, isSafe, verifyRun } from '../evidence.js';
 import type { Journal } from '../journal/journal.js';
 import { openReader } from '../journal/reader.js';
 import { type IdentifiedFile, STAND_IN } from '../model.js';
 import type { FiledRunFiles, NewSource } from '../sources.js';
-import { isSafe, verifyRun } from '../verify.js';
 import { identityOf } from '../watch/dispose.js';
 import { DisposalError, display, toText } from '../watch/file-moves.js';
 import {

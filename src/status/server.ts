@@ -14,10 +14,10 @@ import {
   createRoleCheck,
   createTokenCheck,
   HttpError,
+  pageUrl,
   type RoleCheck,
   type TokenCheck,
 } from './auth.js';
-import { pageUrl } from './login.js';
 import { createMetrics, serveMonitoring } from './metrics.js';
 import { createFeed, createPageState, serveApi, servePreview } from './routes.js';
 

@@ -5,8 +5,7 @@ import { FileChangedError, isForbidden, LabfeedError, systemCode } from '../erro
 import { type DiskFile, type FileStamp, type FoundFile, type Hashed, type IdentifiedFile, STAND_IN } from '../model.js';
 import type { Copy } from '../spool.js';
 import { isRemote, type OpenFile, openFile, pathOf, statOne } from '../system/disk.js';
-import type { Guard } from './guard.js';
-import { explainPermission } from './permissions.js';
+import { explainPermission, type Guard } from './guard.js';
 
 export const MAX_KEPT_BYTES = 16 * 1024 * 1024;
 /** Hashing one chunk blocks the event loop for about a millisecond. */

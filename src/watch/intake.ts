@@ -3,7 +3,7 @@ import { type Existing, skipBeforeNs } from '../config/schema.js';
 import type { LiveInstrument, WaitingFile } from '../live.js';
 import { type FoundFile, filesOf } from '../model.js';
 import { formatDuration } from '../text.js';
-import { explainPermission } from './permissions.js';
+import { explainPermission } from './guard.js';
 import { mergeRuns } from './runs.js';
 import type { Unmatched } from './scan.js';
 import { isSame, type Progress } from './settle.js';

@@ -10,10 +10,9 @@ import type { JournalReader } from '../journal/reader.js';
 import type { SettledSource } from '../journal/sources.js';
 import type { Live } from '../live.js';
 import { leaderOf, placesElsewhere } from '../members.js';
-import { createGuard } from '../watch/guard.js';
+import { createGuard, explainPermission } from '../watch/guard.js';
 import { identify, isAbsent, reasonOf, stampOf, standInFor } from '../watch/identify.js';
 import { createGrouping, createMatcher, doneFileOf, pathInside } from '../watch/match.js';
-import { explainPermission } from '../watch/permissions.js';
 import { quietMsOf } from '../watch/settle.js';
 
 /** Everything that is known about one file. `why --json` prints it. */

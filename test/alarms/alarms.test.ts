@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import { Alarms } from '../../src/alarms/alarms.js';
-import type { Send } from '../../src/alarms/channels.js';
+import { Alarms, type Send } from '../../src/alarms/alarms.js';
 import type { Facts } from '../../src/alarms/conditions.js';
 import type { AlarmBook, Channel, Notice } from '../../src/model.js';
 import { manualClock } from '../support/manual-clock.js';

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { createCommand, createWebhook } from '../../src/alarms/channels.js';
+import { createCommand, createWebhook } from '../../src/alarms/alarms.js';
 import { createLog } from '../../src/log.js';
 import type { Notice } from '../../src/model.js';
 import { silentLog } from '../support/silent-log.js';

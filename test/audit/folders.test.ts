@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { compareFolder, type FolderDeps } from '../../src/audit/folders.js';
+import { compareFolder, type FolderDeps } from '../../src/audit/command.js';
 import type { Finding, SafeFile } from '../../src/audit/report.js';
 import { FileChangedError, FileError } from '../../src/errors.js';
 import type { KnownRun } from '../../src/journal/reader.js';

@@ -4,9 +4,9 @@ import { type AuditDeps, emptyResult } from '../../src/audit/report.js';
 import type { CommentRecord } from '../../src/deliver/context.js';
 import { storedDifferently } from '../../src/deliver/revise.js';
 import { NotebookError } from '../../src/errors.js';
+import { type VerifyDeps, verifyRun } from '../../src/evidence.js';
 import type { FiledRun, Filing } from '../../src/journal/reader.js';
 import { markComment } from '../../src/markers.js';
-import { type VerifyDeps, verifyRun } from '../../src/verify.js';
 
 const REFERENCE = '0123456789abcdef';
 const RUN: FiledRun = {

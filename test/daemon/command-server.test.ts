@@ -4,8 +4,14 @@ import { connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { expect, onTestFinished, test } from 'vitest';
-import { createCommandServer, relay } from '../../src/daemon/command-server.js';
-import { type CommandRequest, MAX_REQUEST_BYTES, type Permission, socketOf } from '../../src/daemon/socket.js';
+import {
+  type CommandRequest,
+  createCommandServer,
+  MAX_REQUEST_BYTES,
+  type Permission,
+  relay,
+  socketOf,
+} from '../../src/daemon/command-server.js';
 import { silentLog } from '../support/silent-log.js';
 import { tempFolder } from '../support/temp-folder.js';
 import { until } from '../support/until.js';

@@ -6,7 +6,7 @@ import { requireUsable } from '../../src/commands/options.js';
 import { loadConfig } from '../../src/config/load.js';
 import { createDaemon } from '../../src/daemon/daemon.js';
 import { withoutSecrets } from '../../src/daemon/reporting.js';
-import { readLoginSecret } from '../../src/status/login.js';
+import { readLoginSecret } from '../../src/status/auth.js';
 import { makeSite } from '../support/daemon-process.js';
 import { silentLog } from '../support/silent-log.js';
 import { tempFolder } from '../support/temp-folder.js';

@@ -1,8 +1,7 @@
 import { copyFileSync, mkdirSync, renameSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { idOfPlace, readNote, writeNote } from '../../src/journal/identity.js';
-import { type Journal, openJournal } from '../../src/journal/journal.js';
+import { idOfPlace, type Journal, openJournal, readNote, writeNote } from '../../src/journal/journal.js';
 import { manualClock } from '../support/manual-clock.js';
 import { tempFolder } from '../support/temp-folder.js';
 

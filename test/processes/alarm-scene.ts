@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import type { Message } from '../../src/alarms/channels.js';
+import type { Message } from '../../src/alarms/alarms.js';
 import { makeSite, type Site } from '../support/daemon-process.js';
 import { type RunningSandbox, runSandbox } from '../support/sandbox.js';
 import { tempFolder } from '../support/temp-folder.js';

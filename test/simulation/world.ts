@@ -1,5 +1,5 @@
 import type { NotebookError } from '../../src/errors.js';
-import type { Note } from '../../src/journal/identity.js';
+import type { Note } from '../../src/journal/journal.js';
 import { originLine } from '../../src/markers.js';
 import type { Dialect } from '../../src/model.js';
 import type { NewAttachment } from '../../src/uploads.js';

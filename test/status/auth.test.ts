@@ -2,8 +2,7 @@ import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { describe, expect, test } from 'vitest';
 import type { DecisionRequest, StatusAddress } from '../../src/status/api.js';
-import { createHostCheck, createTokenCheck, HttpError } from '../../src/status/auth.js';
-import { loginLink } from '../../src/status/login.js';
+import { createHostCheck, createTokenCheck, HttpError, loginLink } from '../../src/status/auth.js';
 import { manualClock } from '../support/manual-clock.js';
 import {
   PAGE_TOKEN,

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { createLoginSecret, readLoginSecret } from '../../src/status/login.js';
+import { createLoginSecret, readLoginSecret } from '../../src/status/auth.js';
 import { tempFolder } from '../support/temp-folder.js';
 
 test('the secret is kept, private, and replaced if others could read it', () => {

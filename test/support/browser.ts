@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { afterAll, beforeAll, onTestFinished, test } from 'vitest';
-import { loginLink, readLoginSecret } from '../../src/status/login.js';
+import { loginLink, readLoginSecret } from '../../src/status/auth.js';
 import { type DaemonProcess, makeSite, type Site, startDaemon } from './daemon-process.js';
 import { type RunningSandbox, runSandbox } from './sandbox.js';
 import { tempFolder } from './temp-folder.js';

@@ -1,7 +1,7 @@
 import { chmodSync, mkdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { explainPermission, type Reader } from '../../src/watch/permissions.js';
+import { explainPermission, type Reader } from '../../src/watch/guard.js';
 import { tempFolder } from '../support/temp-folder.js';
 
 function fileWith(mode: number): { readonly path: string; readonly uid: number; readonly gid: number } {
