@@ -12,8 +12,21 @@ import type { UsableConfig } from '../config/load.js';
 import { readKey } from '../config/secrets.js';
 import { LabfeedError, NotebookError, UsageError } from '../errors.js';
 import type { KeyRecord } from '../notebook/responses.js';
-import { type KeyFile, NO_ROTATION, openKeyFile, openRotation, readRotation, resolveLinks } from './key-file.js';
-import { canWrite, findRecord, keyName, openKeyApis, type RotateDeps, type Rotated, rotate } from './rotate.js';
+import {
+  canWrite,
+  findRecord,
+  type KeyFile,
+  keyName,
+  NO_ROTATION,
+  openKeyApis,
+  openKeyFile,
+  openRotation,
+  type RotateDeps,
+  type Rotated,
+  readRotation,
+  resolveLinks,
+  rotate,
+} from './rotate.js';
 
 interface CreateOptions extends JsonOption {
   readonly readOnly?: boolean;

@@ -1,7 +1,7 @@
 import { accessSync, chmodSync, constants, existsSync, linkSync, mkdirSync, rmdirSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { LabfeedError, systemCode } from '../errors.js';
-import { ownerOf } from '../keys/key-file.js';
+import { explain, LabfeedError, systemCode } from '../errors.js';
+import { ownerOf } from '../keys/rotate.js';
 import { syncFolder, writeDurably } from '../system/filesystem.js';
 
 export interface NewFile {
@@ -53,7 +53,7 @@ export function createFiles(files: readonly NewFile[], check: (draft: string) =>
     for (const path of [...created, ...drafts]) rmSync(path, { force: true });
     for (const folder of folders) rmdirSync(folder);
     if (systemCode(error) === undefined) throw error;
-    throw new LabfeedError(`nothing was written: ${error instanceof Error ? error.message : error}`, { cause: error });
+    throw new LabfeedError(`nothing was written: ${explain(error)}`, { cause: error });
   } finally {
     for (const draft of drafts) rmSync(draft, { force: true });
     for (const signal of SIGNALS) process.off(signal, wait);

@@ -11,7 +11,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { openKeyFile } from '../../src/keys/key-file.js';
+import { openKeyFile } from '../../src/keys/rotate.js';
 import { tempFolder } from '../support/temp-folder.js';
 
 const isRoot = process.geteuid?.() === 0;

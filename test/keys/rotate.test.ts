@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
 import { LabfeedError } from '../../src/errors.js';
-import { NO_ROTATION, type Rotation } from '../../src/keys/key-file.js';
-import { findRecord, printOf, type RotateDeps, rotate } from '../../src/keys/rotate.js';
+import { findRecord, NO_ROTATION, printOf, type RotateDeps, type Rotation, rotate } from '../../src/keys/rotate.js';
 import type { KeyRecord } from '../../src/notebook/responses.js';
 
 const NAME = 'labfeed@lab';

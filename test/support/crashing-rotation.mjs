@@ -1,8 +1,7 @@
 import { renameSync } from 'node:fs';
 import { loadConfig } from '../../dist/config/load.js';
 import { readKey } from '../../dist/config/secrets.js';
-import { openKeyFile, openRotation } from '../../dist/keys/key-file.js';
-import { keyName, openKeyApis, rotate } from '../../dist/keys/rotate.js';
+import { keyName, openKeyApis, openKeyFile, openRotation, rotate } from '../../dist/keys/rotate.js';
 
 /*
  * A rotation that kills its own process after STEPS steps, as a power cut would. It prints each step, and ends normally
