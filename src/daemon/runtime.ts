@@ -30,10 +30,17 @@ import type { Spool } from '../spool.js';
 import { sourceProbe } from '../watch/identify.js';
 import { createActivity } from '../watch/intake.js';
 import { type Claims, createClaims } from '../watch/match.js';
-import { attachFrom, rawFilesOf, sweepSpool } from './attach.js';
 import type { DisposalContext } from './disposal.js';
 import type { Readers } from './readers.js';
-import { createProof, disposeOfSources, sourcesOf, unchangedMs } from './sources.js';
+import {
+  attachFrom,
+  createProof,
+  disposeOfSources,
+  rawFilesOf,
+  sourcesOf,
+  sweepSpool,
+  unchangedMs,
+} from './sources.js';
 
 interface RuntimeDeps {
   readonly config: UsableConfig;
