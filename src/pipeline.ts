@@ -80,16 +80,9 @@ export interface Reader extends LineReader {
   close(): void;
 }
 
-export interface Intake {
-  readonly instrument: string;
-  /** Resolves after the first scan, even if the folder is missing. */
-  start(): Promise<void>;
-  /** Scans the folder. Runs found as backlog are delivered after those that arrive live. */
-  rescan(asBacklog: boolean): Promise<void>;
-  stop(): Promise<void>;
-}
+export type Intake = ReturnType<typeof createIntake>;
 
-export function createIntake(instrument: Instrument, deps: IntakeDeps): Intake {
+export function createIntake(instrument: Instrument, deps: IntakeDeps) {
   const stopping = new AbortController();
   const intake = createState(instrument, deps, stopping.signal);
   const watcher = createWatcher(instrument, {
@@ -105,19 +98,21 @@ export function createIntake(instrument: Instrument, deps: IntakeDeps): Intake {
   });
   return {
     instrument: instrument.name,
-    async start() {
+    /** Resolves after the first scan, even if the folder is missing. */
+    async start(): Promise<void> {
       await applyConfiguration(intake);
       await watcher.start();
       deps.activity.setState('watching');
     },
-    async rescan(asBacklog) {
+    /** Scans the folder. Runs found as backlog are delivered after those that arrive live. */
+    async rescan(asBacklog: boolean): Promise<void> {
       if (asBacklog) return intake.backlog.during(watcher.rescan);
       const { clock, signal, log } = intake;
       const failed = (error: unknown) => log.error({ reason: explain(error) }, 'cannot write the journal, retrying');
       await retry(() => recheck(intake), { clock, signal, maxMs: MAX_RETRY_MS, failed });
       await watcher.rescan();
     },
-    async stop() {
+    async stop(): Promise<void> {
       stopping.abort();
       deps.reader.close();
       await watcher.stop();

@@ -44,19 +44,14 @@ import {
  * Record, act, record: a generation is in the journal before its first lines are handed over, and the outbox knows the
  * end of each batch, so that lines which were handed over before a crash are not handed over again.
  */
-export interface Following {
-  /** Takes the new lines of a file, when they are due. */
-  take(found: FoundFile, isBacklog: boolean): Promise<'gone' | 'skipped' | 'quarantined' | 'revised' | 'unchanged'>;
-  /** Reads files that were rotated to their end. */
-  finishRotated(): Promise<void>;
-}
-
-export function createFollowing(deps: FollowingDeps): Following {
+export function createFollowing(deps: FollowingDeps) {
   const context = createContext(deps);
   let isFinishing = false;
   return {
-    take: (found, isBacklog) => follow(found, isBacklog, context),
-    async finishRotated() {
+    /** Takes the new lines of a file, when they are due. */
+    take: (found: FoundFile, isBacklog: boolean) => follow(found, isBacklog, context),
+    /** Reads files that were rotated to their end. */
+    async finishRotated(): Promise<void> {
       if (isFinishing) return;
       isFinishing = true;
       await context.looks
@@ -69,7 +64,7 @@ export function createFollowing(deps: FollowingDeps): Following {
 }
 
 /** Due: complete lines are taken at most once per `every`. The file need not be quiet, and never may be. */
-async function follow(found: FoundFile, isBacklog: boolean, context: Context): ReturnType<Following['take']> {
+async function follow(found: FoundFile, isBacklog: boolean, context: Context) {
   const { instrument, growing, journal, activity, tried, looks, signal, clock } = context;
   const known = await journal.growing.at(instrument.name, found.path);
   const isRetried = known && !known.header && !tried.has(found.path);

@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import { z } from 'zod';
 import { type Clock, systemClock } from '../clock.js';
-import { LabfeedError, systemCode } from '../errors.js';
+import { explain, LabfeedError, systemCode } from '../errors.js';
 import type { Log } from '../log.js';
 import type { Dialect } from '../model.js';
 import { serveElabftw } from './elabftw/api.js';
@@ -51,14 +51,10 @@ export interface SandboxOptions {
   readonly intercept?: (api: FastifyInstance, store: Store) => void;
 }
 
-export interface Sandbox {
-  /** Returns the address and a read-write key, which is always the same for one data file. */
-  start(): Promise<{ url: string; key: string }>;
-  stop(): Promise<void>;
-}
+export type Sandbox = ReturnType<typeof createSandbox>;
 
 /** The built-in notebook: an HTTP server over one data file. */
-export function createSandbox(options: SandboxOptions): Sandbox {
+export function createSandbox(options: SandboxOptions) {
   const { file, host = '127.0.0.1', port, clock = systemClock, log } = options;
   let running: { readonly app: FastifyInstance; readonly store: Store } | undefined;
 
@@ -73,7 +69,8 @@ export function createSandbox(options: SandboxOptions): Sandbox {
   }
 
   return {
-    async start() {
+    /** Returns the address and a read-write key, which is always the same for one data file. */
+    async start(): Promise<{ url: string; key: string }> {
       if (running) throw new Error('the sandbox is already running');
       const store = openStore(file, clock);
       const app = buildServer(store, options);
@@ -203,7 +200,7 @@ async function readJson(payload: AsyncIterable<Buffer>): Promise<object | undefi
   try {
     value = JSON.parse(bytes.toString());
   } catch (error) {
-    throw badRequest(`the body is not JSON: ${error instanceof Error ? error.message : error}`);
+    throw badRequest(`the body is not JSON: ${explain(error)}`);
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw badRequest('the body must be a JSON object');

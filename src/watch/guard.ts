@@ -11,14 +11,7 @@ import { shellWord } from '../text.js';
  * Keeps links in a watched folder from publishing files from elsewhere. It judges what was opened, not a path, which
  * somebody could replace between the check and the opening.
  */
-export interface Guard {
-  /** Where a link leads, to be opened instead of it. Throws a FileError if it must not be followed. */
-  follow(file: DiskFile): Promise<Buffer>;
-  /** Throws a FileError if the opened file must not be read. */
-  check(opened: Opened, file: DiskFile): Promise<void>;
-  /** Whether the check would pass, as far as is known without asking a disk or share. */
-  admits(opened: Opened): boolean;
-}
+export type Guard = ReturnType<typeof createGuard>;
 
 type Opened = Pick<OpenFile, 'path' | 'stats'>;
 
@@ -26,7 +19,7 @@ type Opened = Pick<OpenFile, 'path' | 'stats'>;
 const REMEMBERED_MS = 1000;
 
 /** `pathOf`: replaced in tests, as on a system without /proc. */
-export function createGuard({ folder, links, own }: AccessRules, pathOf = ({ path }: Opened) => path): Guard {
+export function createGuard({ folder, links, own }: AccessRules, pathOf = ({ path }: Opened) => path) {
   const allowed = [folder, ...links.filter((link) => link !== 'hard')];
   const mayBeHardLinked = links.includes('hard');
   let roots: readonly string[] = [];
@@ -61,12 +54,14 @@ export function createGuard({ folder, links, own }: AccessRules, pathOf = ({ pat
   const isHidden = (stats: BigIntStats): boolean => stats.nlink > 1n && !mayBeHardLinked && isOthers(stats);
 
   return {
-    async follow(file) {
+    /** Where a link leads, to be opened instead of it. Throws a FileError if it must not be followed. */
+    async follow(file: DiskFile): Promise<Buffer> {
       const target = await realPlace(file.location);
       await mustBeInside(target.toString('latin1'), file);
       return target;
     },
-    async check(opened, file) {
+    /** Throws a FileError if the opened file must not be read. */
+    async check(opened: Opened, file: DiskFile): Promise<void> {
       const { stats } = opened;
       await mustBeInside(pathOf(opened) ?? (await pathByName(stats, file)), file);
       if (isOwn(stats))
@@ -82,7 +77,8 @@ export function createGuard({ folder, links, own }: AccessRules, pathOf = ({ pat
           'copy the file instead of linking it, or allow hard links: links: [hard]',
         );
     },
-    admits(opened) {
+    /** Whether the check would pass, as far as is known without asking a disk or share. */
+    admits(opened: Opened): boolean {
       const path = pathOf(opened);
       return path !== undefined && isInside(path) && !isOwn(opened.stats) && !isHidden(opened.stats);
     },

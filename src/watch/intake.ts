@@ -273,15 +273,7 @@ interface Sorted {
 }
 
 /** The backlog decision: what to do with runs from before the first scan of an instrument. */
-export interface Backlog {
-  sort(found: readonly FoundFile[], origin: FileOrigin): Promise<Sorted>;
-  /** After a complete scan, until the first scan is recorded: the runs to take and the number of files held. */
-  endScan(): Promise<{ readonly take: readonly FoundFile[]; readonly heldFiles: number } | undefined>;
-  /** Treats what scans find until then as backlog. */
-  during(scan: () => Promise<void>): Promise<void>;
-}
-
-export function createBacklog(existing: Existing | undefined, hadFirstScan: () => Promise<boolean>): Backlog {
+export function createBacklog(existing: Existing | undefined, hadFirstScan: () => Promise<boolean>) {
   let hadOne = false;
   /** Until the first complete scan of this process, everything is backlog. */
   let isStarting = true;
@@ -315,17 +307,19 @@ export function createBacklog(existing: Existing | undefined, hadFirstScan: () =
   }
 
   return {
-    async sort(found, origin) {
+    async sort(found: readonly FoundFile[], origin: FileOrigin): Promise<Sorted> {
       // A file that an event reports during the first scan was not there before.
       if (origin === 'scan' && (await isFirstScan())) return sortFirstScan(found);
       const isBacklog = isStarting || (origin === 'scan' && backlogScans > 0);
       return { take: found, skip: [], hold: [], isBacklog };
     },
+    /** After a complete scan, until the first scan is recorded: the runs to take and the number of files held. */
     async endScan() {
       isStarting = false;
       return (await isFirstScan()) ? { take: takeUndecided(), heldFiles } : undefined;
     },
-    async during(scan) {
+    /** Treats what scans find until then as backlog. */
+    async during(scan: () => Promise<void>): Promise<void> {
       backlogScans += 1;
       await scan();
       backlogScans -= 1;

@@ -16,15 +16,7 @@ type Verdict =
   | { readonly taken: false; readonly rule: 'files' };
 
 /** Paths are relative to the watched folder, with `/` as separator. */
-export interface Matcher {
-  /** Whether a file in a folder that was not pruned is a run or part of one. */
-  takes(path: string): boolean;
-  /** Whether a file in a folder that was not pruned is rejected only because no glob matches it. */
-  misses(path: string): boolean;
-  /** Whether no file below this folder can be a run. Such folders are neither listed nor watched. */
-  prunes(folder: string): boolean;
-  verdict(path: string): Verdict;
-}
+export type Matcher = ReturnType<typeof createMatcher>;
 
 interface Rule {
   readonly pattern: string;
@@ -35,7 +27,7 @@ interface Rule {
  * As in .gitignore, `ignore` applies to folders too: everything in an ignored folder is ignored.
  * So the default excludes `.snapshot` and `.Trash`, where a share keeps copies of every file.
  */
-export function createMatcher({ files, ignore, ready, run }: MatchOptions): Matcher {
+export function createMatcher({ files, ignore, ready, run }: MatchOptions) {
   const doneFile = ready?.doneFile;
   const grouping = createGrouping(run);
   const doneFiles = doneFile === undefined ? undefined : doneFileNames(doneFile);
@@ -46,14 +38,18 @@ export function createMatcher({ files, ignore, ready, run }: MatchOptions): Matc
     return compiled;
   };
   return {
-    takes: (path) =>
+    /** Whether a file in a folder that was not pruned is a run or part of one. */
+    takes: (path: string): boolean =>
       rules().wanted.test(path) &&
       !rules().ignored.test(path) &&
       doneFiles?.test(path) !== true &&
       (!grouping || grouping.memberOf(path) !== undefined),
-    misses: (path) => !rules().wanted.test(path) && !rules().ignored.test(path) && doneFiles?.test(path) !== true,
-    prunes: (folder) => folder.split('/').length > rules().deepest || rules().pruned.test(folder),
-    verdict(path) {
+    /** Whether a file in a folder that was not pruned is rejected only because no glob matches it. */
+    misses: (path: string): boolean =>
+      !rules().wanted.test(path) && !rules().ignored.test(path) && doneFiles?.test(path) !== true,
+    /** Whether no file below this folder can be a run. Such folders are neither listed nor watched. */
+    prunes: (folder: string): boolean => folder.split('/').length > rules().deepest || rules().pruned.test(folder),
+    verdict(path: string): Verdict {
       const { fileRules, ignoreRules, folderRules, pruned } = rules();
       const folder = foldersAbove(path).find((above) => pruned.test(above));
       const ignored =

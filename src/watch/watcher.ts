@@ -78,14 +78,7 @@ interface SystemCalls {
   readonly watchFolder?: WatchFolder;
 }
 
-export interface Watcher {
-  /** Resolves after the first scan, even if the folder is missing. */
-  start(): Promise<void>;
-  /** Resolves at the end of a scan that began after this call. */
-  rescan(): Promise<void>;
-  /** After it resolves, no more files are handed over. */
-  stop(): Promise<void>;
-}
+export type Watcher = ReturnType<typeof createWatcher>;
 
 /**
  * Finds the files of one instrument. The periodic scan is the source of truth; events only make it faster.
@@ -95,7 +88,7 @@ export function createWatcher(
   options: WatchOptions,
   deps: WatcherDeps,
   { slowMount = slowMountOf, watchFolder }: SystemCalls = {},
-): Watcher {
+) {
   const { clock, log } = deps;
   const stopping = new AbortController();
   const { signal } = stopping;
@@ -129,7 +122,8 @@ export function createWatcher(
   }
 
   return {
-    start() {
+    /** Resolves after the first scan, even if the folder is missing. */
+    start(): Promise<void> {
       const firstScan = rescan();
       scans = every(Number.POSITIVE_INFINITY, clock, async () => {
         const served = requests;
@@ -144,8 +138,10 @@ export function createWatcher(
       });
       return firstScan;
     },
+    /** Resolves at the end of a scan that began after this call. */
     rescan,
-    async stop() {
+    /** After it resolves, no more files are handed over. */
+    async stop(): Promise<void> {
       stopping.abort();
       watches.removeAll();
       await atMost(STOP_MS, clock, Promise.all([scans?.stop(), events?.stop()]));
