@@ -38,6 +38,14 @@ export class FileError extends LabfeedError {
   override readonly name = 'FileError';
 }
 
+/** A bug that one file triggers quarantines that file; the others continue. */
+export const bugWith = (file: string, error: unknown): FileError =>
+  new FileError(`labfeed failed to process this file: ${error instanceof Error ? error.message : error}`, {
+    where: { file },
+    hint: 'this is a bug in labfeed; please report it, with the file if possible',
+    cause: error,
+  });
+
 /** The file was removed or written to since it was hashed. It is read again; nothing is quarantined. */
 export class FileChangedError extends LabfeedError {
   override readonly name = 'FileChangedError';

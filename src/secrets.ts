@@ -51,6 +51,11 @@ export function withoutSecrets(
   if (!draft) return reading;
   const texts = [draft.title, draft.body, ...draft.tags, ...draft.comments, ...omits, plot?.png ? plot.texts : ''];
   if (!isSecretIn(texts.join('\n'))) return reading;
-  const hint = 'remove it from the file. If others could read the file, replace the key with `labfeed keys rotate`';
-  return { problem: new FileError('the file contains the API key or the token of labfeed', { where: { file }, hint }) };
+  return { problem: containsSecret(file) };
 }
+
+export const containsSecret = (file: string): FileError =>
+  new FileError('the file contains the API key or the token of labfeed', {
+    where: { file },
+    hint: 'remove it from the file. If others could read the file, replace the key with `labfeed keys rotate`',
+  });

@@ -302,10 +302,7 @@ export function needsAttention(status: Status): Attention[] {
       text: `nothing is sent: ${server.halted}`,
       command: 'labfeed recover',
     })),
-    ...(running ? (live?.instruments ?? []) : []).flatMap((one) => [
-      ...unreadableAttention(one),
-      ...stuckAttention(one),
-    ]),
+    ...(running ? (live?.instruments ?? []) : []).flatMap(fileAttention),
     ...overview.instruments.flatMap((instrument) => [...parkedAttention(instrument), ...backlogAttention(instrument)]),
     ...placesElsewhere(running ? live?.fleet : undefined).flatMap(placeAttention),
     ...notebookAttention(running ? live?.fleet : undefined),
@@ -341,19 +338,18 @@ function placeAttention({
   ];
 }
 
-const unreadableAttention = ({ name, unreadable: { files, first } }: Live['instruments'][number]): Attention[] =>
-  first.slice(0, 1).map(({ path }) => ({
-    instrument: name,
-    text: `${name}: ${plural(files, 'file or folder', 'files or folders')} cannot be read, such as ${path}`,
-    command: `labfeed why ${shellWord(path)}`,
-  }));
-
-const stuckAttention = ({ name, stuck: { files, first } }: Live['instruments'][number]): Attention[] =>
-  first.slice(0, 1).map(({ path }) => ({
-    instrument: name,
-    text: `${name}: ${plural(files, 'file has', 'files have')} been waiting for more than a day, such as ${path}`,
-    command: `labfeed why ${shellWord(path)}`,
-  }));
+function fileAttention({ name, unreadable, stuck }: Live['instruments'][number]): Attention[] {
+  const about = ({ first }: typeof stuck, what: string): Attention[] =>
+    first.slice(0, 1).map(({ path }) => ({
+      instrument: name,
+      text: `${name}: ${what}, such as ${path}`,
+      command: `labfeed why ${shellWord(path)}`,
+    }));
+  return [
+    ...about(unreadable, `${plural(unreadable.files, 'file or folder', 'files or folders')} cannot be read`),
+    ...about(stuck, `${plural(stuck.files, 'file has', 'files have')} been waiting for more than a day`),
+  ];
+}
 
 const parkedAttention = ({ name, runs }: InstrumentSummary): Attention[] =>
   (['quarantined', 'held'] as const)

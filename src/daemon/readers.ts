@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads';
 import { NO_MAPPING } from '../config/vocabulary.js';
-import { FileError, LabfeedError, systemCode } from '../errors.js';
+import { bugWith, FileError, LabfeedError, systemCode } from '../errors.js';
 import type { MappingOptions } from '../mapping/mapping.js';
 import { type ReadRun, receiveError, sendError } from '../mapping/reading.js';
 import type { Failure, TestTask } from '../mapping/tests.js';
@@ -295,16 +295,9 @@ function tookTooLong({ path, maxMs }: Task): FileError {
 }
 
 function stoppedAt({ path }: Task, error: unknown, { maxHeapMb }: Limits): FileError {
-  const where = { file: path };
-  if (systemCode(error) === 'ERR_WORKER_OUT_OF_MEMORY') {
-    const hint = 'split the file, or export less from the instrument';
-    return new FileError(`reading the file takes more than ${maxHeapMb} MB of memory`, { where, hint });
-  }
-  return new FileError(`labfeed failed to process this file: ${error instanceof Error ? error.message : error}`, {
-    where,
-    hint: 'this is a bug in labfeed; please report it, with the file if possible',
-    cause: error,
-  });
+  if (systemCode(error) !== 'ERR_WORKER_OUT_OF_MEMORY') return bugWith(path, error);
+  const hint = 'split the file, or export less from the instrument';
+  return new FileError(`reading the file takes more than ${maxHeapMb} MB of memory`, { where: { file: path }, hint });
 }
 
 /** The contents of files, which are large. */

@@ -12,6 +12,7 @@ import { type FoundHeader, type HeaderTask, MAX_LEAD_BYTES } from '../mapping/he
 import { receiveError } from '../mapping/reading.js';
 import type { DiskFile, IdentifiedFile } from '../model.js';
 import type { NewRun } from '../outbox.js';
+import { containsSecret } from '../secrets.js';
 import { formatCount, formatDay, plural } from '../text.js';
 import { encodingOf, endOfLines, type Look, lineEndOf, look, readBlocks, readLead, tailOf } from '../watch/growing.js';
 import { createGuard } from '../watch/guard.js';
@@ -235,7 +236,7 @@ async function withHeader(generation: Generation, file: DiskFile, context: Conte
   const minRows = instrument.parse ? 1 : MIN_MEASURED_ROWS;
   const { header, reason } = await reader.findHeader({ path: generation.path, lead, encoding, minRows });
   if (header && context.isSecretIn(Buffer.from(header.bytes).toString('latin1')))
-    return { ...generation, note: await refuse(generation, file, containsSecret(file), context) };
+    return { ...generation, note: await refuse(generation, file, containsSecret(file.path), context) };
   if (header) {
     const { bytes, end, start } = header;
     const nth = await journal.growing.countAlike(generation, start);
@@ -288,12 +289,7 @@ function findSecret(growth: Growth, { path }: DiskFile, { isSecretIn }: Context)
     ...[draft.title, draft.body, ...draft.tags, ...draft.comments, plot?.png ? plot.texts : ''],
   ]);
   if (!isSecretIn([...texts, ...growth.notes].join('\n'))) return undefined;
-  return containsSecret({ path });
-}
-
-function containsSecret({ path }: Pick<DiskFile, 'path'>): FileError {
-  const hint = 'remove it from the file. If others could read the file, replace the key with `labfeed keys rotate`';
-  return new FileError('the file contains the API key or the token of labfeed', { where: { file: path }, hint });
+  return containsSecret(path);
 }
 
 /** With what was accumulated for the days of these lines, which only reading them tells. */

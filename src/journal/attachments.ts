@@ -10,7 +10,7 @@ import type {
   Uploads,
   WaitingUploads,
 } from '../uploads.js';
-import { addHistory, type Connection, flag, nullable, parseRow, parseRows, part, textList } from './database.js';
+import { addHistory, type Connection, flag, isOf, nullable, parseRow, parseRows, part, textList } from './database.js';
 import { amendDone, chooseVariant, type Filed } from './drafts.js';
 import type { Store } from './store.js';
 
@@ -59,10 +59,7 @@ const MAX_FILES = 25;
 /** The run may have been parked, or be on its way again, since it was done. */
 const dueIn = ({ server, attached, dropped }: UploadScope) => part`
   FROM attachments CROSS JOIN runs ON runs.id = run WHERE attachments.due_at IS NOT NULL AND step = 'done'
-    AND parked IS NULL AND experiment IS NOT NULL AND (server = ${server} AND ${among(attached)} OR ${among(dropped)})`;
-
-const among = (instruments: readonly string[]) =>
-  part`instrument IN (SELECT value FROM json_each(${JSON.stringify(instruments)}))`;
+    AND parked IS NULL AND experiment IS NOT NULL AND (server = ${server} AND ${isOf(attached)} OR ${isOf(dropped)})`;
 
 const optional = nullable(z.number());
 

@@ -339,6 +339,10 @@ export function addHistory(db: Connection, run: number, at: number, event: strin
   db.run`INSERT INTO history (run, at, event, detail) VALUES (${run}, ${at}, ${event}, ${json})`;
 }
 
+/** As a condition on the table `runs`. */
+export const isOf = (instruments: readonly string[]): Fragment =>
+  part`instrument IN (SELECT value FROM json_each(${JSON.stringify(instruments)}))`;
+
 /** The column that holds this property: `due_at` for `dueAt`. */
 export const columnOf = (property: string): Fragment =>
   raw(property.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`));

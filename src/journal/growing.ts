@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { FollowedFile } from '../growth.js';
 import { erasedPath } from '../markers.js';
 import type { DiskFile } from '../model.js';
-import { type Connection, nullable, parseRow, parseRows, raw } from './database.js';
+import { type Connection, nullable, parseRow, parseRows, part, raw } from './database.js';
 import { signed } from './intake.js';
 import type { Store } from './store.js';
 
@@ -70,22 +70,15 @@ export function createGrowingJournal(store: Store) {
     /** Those that may still get lines: all that grow, and all that were rotated and not read to the end. */
     async open(instrument: string): Promise<OpenGeneration[]> {
       store.flush();
-      return parseRows(
-        openRow,
-        db.rows`
-          SELECT id, path, place, state, CAST(inode AS TEXT) AS inode, looked_at AS lookedAt, grown_at AS grownAt
-            FROM growing WHERE instrument = ${instrument} AND state <> 'closed' ORDER BY id DESC LIMIT ${MAX_OPEN} + 0`,
-      );
+      return listOpen(db, part`instrument = ${instrument} AND state <> 'closed' ORDER BY id DESC`);
     },
     /** Those that began with these bytes, or with fewer of them, and have lines beyond their header. */
     async alike(instrument: string, head: Uint8Array): Promise<OpenGeneration[]> {
       store.flush();
-      return parseRows(
-        openRow,
-        db.rows`
-          SELECT id, path, place, state, CAST(inode AS TEXT) AS inode, looked_at AS lookedAt, grown_at AS grownAt
-            FROM growing WHERE instrument = ${instrument} AND offset > base + header_end
-            AND head = substr(${head}, 1, length(head)) ORDER BY state = 'closed', id DESC LIMIT ${MAX_OPEN} + 0`,
+      return listOpen(
+        db,
+        part`instrument = ${instrument} AND offset > base + header_end AND head = substr(${head}, 1, length(head))
+          ORDER BY state = 'closed', id DESC`,
       );
     },
     /** Where lines begin that were in the file when it was skipped as part of the backlog; 0 if this one was not. */
@@ -130,6 +123,14 @@ export function createGrowingJournal(store: Store) {
 }
 
 const MAX_OPEN = 1000;
+
+const listOpen = (db: Connection, condition: ReturnType<typeof part>): OpenGeneration[] =>
+  parseRows(
+    openRow,
+    db.rows`
+      SELECT id, path, place, state, CAST(inode AS TEXT) AS inode, looked_at AS lookedAt, grown_at AS grownAt FROM growing
+        WHERE ${condition} LIMIT ${MAX_OPEN} + 0`,
+  );
 
 const generationAt = (db: Connection, instrument: string, path: string): Generation | undefined =>
   parseRow(

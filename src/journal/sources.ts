@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { erasedPath } from '../markers.js';
 import type { FiledRunFiles, NewSource, PlannedSource, SourceChange, Sources } from '../sources.js';
-import { addHistory, type Connection, flag, nullable, parseRow, parseRows, part } from './database.js';
+import { addHistory, type Connection, flag, isOf, nullable, parseRow, parseRows, part } from './database.js';
 import type { Store } from './store.js';
 
 /** The files that are to be moved or deleted after their run is filed. A trigger makes them due once it is done. */
@@ -90,9 +90,6 @@ const QUIET_MS = 86_400_000;
 
 const isDue = (at: number) =>
   part`sources.due_at IS NOT NULL AND (sources.due_at <= ${at} OR sources.due_at > ${at + MAX_WAIT_MS})`;
-
-const isOf = (instruments: readonly string[]) =>
-  part`instrument IN (SELECT value FROM json_each(${JSON.stringify(instruments)}))`;
 
 /** A run that was reopened, parked, is to be remapped from its file, or has files to attach, still needs its files. */
 const SETTLED = part`

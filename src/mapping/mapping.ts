@@ -1,7 +1,7 @@
 import { posix } from 'node:path';
 import type { Instrument } from '../config/load.js';
 import { NO_MAPPING, withDefaults } from '../config/vocabulary.js';
-import { FileError, LabfeedError } from '../errors.js';
+import { bugWith, FileError, LabfeedError } from '../errors.js';
 import { measureFile } from '../learn/formats.js';
 import { type Measured, noRunDate, withMapping } from '../learn/measure.js';
 import { createMapper, type Mapped, type NewPart } from '../map/draft.js';
@@ -222,17 +222,11 @@ function readDateWith(dates: DateHabits, text: string): ReturnType<ReadDate> {
   return read && 'ambiguous' in read ? { ambiguous: read.ambiguous.map(({ format }) => format) } : read;
 }
 
-/** A bug that one file triggers quarantines that file; the others continue. */
 function toFileError(error: unknown, { path }: IdentifiedFile): Error {
   // Where only a part of the file is known, nobody knows its path.
   if (error instanceof FileError && !error.where)
     return new FileError(error.message, { where: { file: path }, hint: error.hint });
-  if (error instanceof LabfeedError) return error;
-  return new FileError(`labfeed failed to process this file: ${error instanceof Error ? error.message : error}`, {
-    where: { file: path },
-    hint: 'this is a bug in labfeed; please report it, with the file if possible',
-    cause: error,
-  });
+  return error instanceof LabfeedError ? error : bugWith(path, error);
 }
 
 const toSource = ({ parts, ...file }: IdentifiedFile): Source => ({

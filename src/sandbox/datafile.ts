@@ -1,7 +1,7 @@
 import { closeSync, existsSync, openSync, readSync, realpathSync, rmSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { DatabaseSync } from '@photostructure/sqlite';
-import { LabfeedError, systemCode } from '../errors.js';
+import { explain, LabfeedError, systemCode } from '../errors.js';
 import { lockForLife } from '../system/filesystem.js';
 
 export type Database = InstanceType<typeof DatabaseSync>;
@@ -128,7 +128,7 @@ function reasonFor(error: unknown): string {
     case 'EACCES':
       return 'permission denied';
     default:
-      return error instanceof Error ? error.message : String(error);
+      return explain(error);
   }
 }
 

@@ -5,7 +5,7 @@ import { extname, join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { type FastifyInstance, type FastifyReply, fastify } from 'fastify';
 import { every, type Loop } from '../clock.js';
-import { systemCode } from '../errors.js';
+import { explain, systemCode } from '../errors.js';
 import type { Log } from '../log.js';
 import type { StatusAddress, StatusDeps } from './api.js';
 import {
@@ -93,7 +93,7 @@ function explainListenError(error: unknown, { host, port }: StatusAddress): stri
     case 'EACCES':
       return `${what}, retrying: this user is not allowed to use that port. Choose a port above 1023 for \`status\``;
     default:
-      return `${what}, retrying: ${error instanceof Error ? error.message : error}`;
+      return `${what}, retrying: ${explain(error)}`;
   }
 }
 

@@ -1,6 +1,6 @@
 import { sep } from 'node:path';
 import { FSWatcher, type Throttler, type ThrottleType } from 'chokidar';
-import { isForbidden, systemCode } from '../errors.js';
+import { explain, isForbidden, systemCode } from '../errors.js';
 import type { Log } from '../log.js';
 import type { Mount } from '../system/mounts.js';
 import { isAbsent } from './identify.js';
@@ -205,8 +205,10 @@ const isWatchable = (location: string | Buffer): boolean =>
   typeof location === 'string' && (sep === '\\' || !location.includes('\\'));
 
 function warnRefused(folder: string, error: unknown, log: Log): void {
-  const reason = error instanceof Error ? error.message : String(error);
-  log.warn({ folder, reason, hint: hintFor(error) }, 'cannot watch the folder, rescanning every 10 s instead');
+  log.warn(
+    { folder, reason: explain(error), hint: hintFor(error) },
+    'cannot watch the folder, rescanning every 10 s instead',
+  );
 }
 
 function hintFor(error: unknown): string {

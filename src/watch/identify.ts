@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { type BigIntStats, closeSync, constants, fstatSync, openSync, readSync, statSync } from 'node:fs';
 import { atMost, systemClock } from '../clock.js';
-import { FileChangedError, isForbidden, LabfeedError, systemCode } from '../errors.js';
+import { explain, FileChangedError, isForbidden, LabfeedError, systemCode } from '../errors.js';
 import { type DiskFile, type FileStamp, type FoundFile, type Hashed, type IdentifiedFile, STAND_IN } from '../model.js';
 import type { Copy } from '../spool.js';
 import { isRemote, type OpenFile, openFile, pathOf, statOne } from '../system/disk.js';
@@ -303,7 +303,7 @@ export function reasonOf(error: unknown): string {
   if (code === 'ENOTDIR') return 'it or one of its parents is a file, not a folder';
   if (isForbidden(code)) return 'permission denied';
   if (NO_ANSWER.has(code)) return `${NO_RESPONSE} (${code})`;
-  return error instanceof Error ? error.message : String(error);
+  return explain(error);
 }
 
 /** A share that hangs must not delay requests about other runs. */

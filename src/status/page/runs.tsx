@@ -1,6 +1,6 @@
 import { type Inputs, useContext, useEffect, useRef, useState } from 'preact/hooks';
 import type { WaitingFile } from '../../live.js';
-import type { RunState } from '../../model.js';
+import { RUN_STATES, type RunState } from '../../model.js';
 import {
   describeSource,
   formatBytes,
@@ -112,8 +112,6 @@ export function RunList({ route, state }: { route: RunsRoute; state: PageState |
   );
 }
 
-const STATES: readonly RunState[] = ['waiting', 'queued', 'sending', 'done', 'quarantined', 'held', 'ignored'];
-
 function Filters({ route, instruments }: { route: RunsRoute; instruments: readonly string[] }) {
   const { state = '', instrument = '', search } = route;
   // The address may name an instrument that is not known (yet).
@@ -124,7 +122,7 @@ function Filters({ route, instruments }: { route: RunsRoute; instruments: readon
         id="runs-state"
         label="State"
         value={state}
-        options={[['', 'All states'], ...STATES.map((name) => [name, name] as const)]}
+        options={[['', 'All states'], ...RUN_STATES.map((name) => [name, name] as const)]}
         onSelect={(state) => location.assign(runsHref({ state, instrument, search }))}
       />
       <Select
