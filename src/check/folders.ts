@@ -12,7 +12,7 @@ import { whySlow } from '../watch/events.js';
 import { DisposalError, display, explaining } from '../watch/file-moves.js';
 import { explainPermission } from '../watch/guard.js';
 import { NO_RESPONSE } from '../watch/identify.js';
-import { type Claims, createClaims, createMatcher } from '../watch/match.js';
+import { type Claims, createClaims, createMatcher, PRIVATE_HINT } from '../watch/match.js';
 import { createRuns } from '../watch/runs.js';
 import { addUnmatched, type Listing, list, type Unmatched } from '../watch/scan.js';
 import { checkTarget } from '../watch/target.js';
@@ -178,7 +178,7 @@ function forbiddenFinding({ name, watch }: Instrument, paths: readonly string[])
 const hiddenFinding = ({ name, watch }: Instrument, hidden: readonly string[]): Finding => ({
   level: 'note',
   text: `${name}: ${plural(hidden.length, 'file')} in ${watch} ${hidden.length === 1 ? 'has' : 'have'} the name that labfeed gives a file while it moves or deletes it, such as ${relative(watch, hidden[0] ?? '')}`,
-  hint: 'a running labfeed gives it its own name again. If that labfeed no longer exists, rename the file',
+  hint: PRIVATE_HINT,
 });
 
 function noFolder(

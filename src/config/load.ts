@@ -8,7 +8,14 @@ import { userName } from '../system/process.js';
 import { globDepth, nearest } from '../text.js';
 import { type FleetConfig, isPostgres, memberJournal, resolveFleet } from './fleet.js';
 import { type CheckContext, checkValue, unknownKey } from './problems.js';
-import { type Config, configSchema, INSTRUMENT_NAME, type InstrumentConfig, instrumentSchema } from './schema.js';
+import {
+  type Config,
+  configSchema,
+  INSTRUMENT_NAME,
+  type InstrumentConfig,
+  instrumentSchema,
+  NAME_HINT,
+} from './schema.js';
 import { resolveSecret, type SecretSource, secretFile } from './secrets.js';
 import { checkAuthority, notebookSchema, resolveCommand, resolveNotebook } from './settings.js';
 import { type ConfigPath, readYaml, type YamlFile } from './yaml.js';
@@ -296,9 +303,8 @@ function checkName(name: string, { yaml, path, stops }: CheckContext, definedIn:
   }
   definedIn.set(name, yaml);
   if (INSTRUMENT_NAME.test(name)) return [];
-  const where = yaml.placeOfKey(path);
-  const hint = 'use at most 64 letters, digits, spaces, dots, dashes and underscores';
-  return [{ where, message: `${JSON.stringify(name)} is not a valid name for an instrument`, hint, stops }];
+  const message = `${JSON.stringify(name)} is not a valid name for an instrument`;
+  return [{ where: yaml.placeOfKey(path), message, hint: NAME_HINT, stops }];
 }
 
 type WrittenInstrument = z.input<typeof instrumentSchema>;

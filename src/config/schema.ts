@@ -415,6 +415,7 @@ export const instrumentSchema = z
 
 /** Letters of any script, so that a lab can use its own names; no characters that are special elsewhere. */
 export const INSTRUMENT_NAME = /^[\p{L}\p{N}][\p{L}\p{N} ._-]{0,63}$/u;
+export const NAME_HINT = 'use at most 64 letters, digits, spaces, dots, dashes and underscores';
 
 export const configSchema = z
   .strictObject({

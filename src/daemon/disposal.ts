@@ -146,20 +146,17 @@ async function restore(file: Known, filed: FiledRunFiles, context: Context): Pro
   const { n, location, aside, identity, sha256 } = file;
   const { instrument, path: run } = filed.run;
   const at = await disk.putBack(aside, location, async (to, stats) => {
-    if (await disk.isAt(aside, sha256, NEVER)) await skipRenamed(to, stats, instrument, context, run === '');
+    if (await disk.isAt(aside, sha256)) await skipRenamed(to, stats, instrument, context, run === '');
   });
   if (at === undefined) {
     // What was moved or deleted may have left its name to a new file.
     const state = await disk.stateAt(location);
-    const isBack =
-      state !== undefined && (disk.isSameState(state, identity) || (await disk.isAt(location, sha256, NEVER)));
+    const isBack = state !== undefined && (disk.isSameState(state, identity) || (await disk.isAt(location, sha256)));
     return isBack ? { kind: 'sourceRestored', n } : undefined;
   }
   if (at.equals(location)) return { kind: 'sourceRestored', n };
   return { kind: 'sourceRestored', n, renamed: { path: display(at), location: toText(at) } };
 }
-
-const NEVER = new AbortController().signal;
 
 /** For a file that was filed: whatever the configuration says about copies, it is not filed under its new name. */
 function skipRenamed(
@@ -199,7 +196,7 @@ export async function restoreFound(aside: Buffer, instrument: string, context: C
   if ((await journal.outbox.sources.found(toText(location))) !== 'unknown') return true;
   // The journal does not know it: its folder was renamed, or the run erased.
   const to = await disk.putBack(aside, location, async (at, stats) => {
-    const isFiled = await journal.outbox.hasContent(instrument, await disk.hashOf(aside, NEVER));
+    const isFiled = await journal.outbox.hasContent(instrument, await disk.hashOf(aside));
     if (isFiled) await skipRenamed(at, stats, instrument, context);
   });
   if (to) log.warn({ file: display(to) }, 'a file that was being moved or deleted has its name again');

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { type Claim, type Instrument, isIncluded, loadConfig } from '../config/load.js';
-import { INSTRUMENT_NAME } from '../config/schema.js';
+import { INSTRUMENT_NAME, NAME_HINT } from '../config/schema.js';
 import { readYaml } from '../config/yaml.js';
 import { ConfigError, explain, explainProblem, LabfeedError, type Problem, systemCode } from '../errors.js';
 import { checkMapping } from '../map/draft.js';
@@ -38,9 +38,7 @@ export function readDraft(text: string, config: string) {
     });
   // The name becomes the name of a file.
   if (!INSTRUMENT_NAME.test(name))
-    throw new LabfeedError(`${JSON.stringify(name)} is not a valid name for an instrument`, {
-      hint: 'use at most 64 letters, digits, spaces, dots, dashes and underscores',
-    });
+    throw new LabfeedError(`${JSON.stringify(name)} is not a valid name for an instrument`, { hint: NAME_HINT });
   const file = fileOf(name, config);
   const loaded = loadConfig(config, { file, text });
   const own = loaded.problems.filter(({ where }) => where.file === file);

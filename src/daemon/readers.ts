@@ -54,25 +54,18 @@ export function createReaders(limits: Partial<Limits> = {}): Readers {
     open(mapping, journal) {
       const reader = ++last;
       const opening: Message = { kind: 'open', reader, mapping: plain(mapping), journal };
+      const ask = (message: Message, path: string, bytes: number): Promise<Answer> =>
+        laneFor(bytes).add({ reader, opening, message, path, maxMs: maxMsOf(mapping, bytes) });
       return {
         async read(file, nowMs, options) {
-          const message: Message = { kind: 'read', reader, file, nowMs, options };
-          const { path, size } = file;
-          const maxMs = maxMsOf(mapping, size);
-          return (await laneFor(size).add({ reader, opening, message, path, maxMs })) as ReadRun;
+          return (await ask({ kind: 'read', reader, file, nowMs, options }, file.path, file.size)) as ReadRun;
         },
         async findHeader(task) {
-          const message: Message = { kind: 'header', reader, task };
-          const { lead, path } = task;
-          const maxMs = maxMsOf(mapping, lead.byteLength);
-          const answer = await laneFor(lead.byteLength).add({ reader, opening, message, path, maxMs });
+          const answer = await ask({ kind: 'header', reader, task }, task.path, task.lead.byteLength);
           return 'found' in answer ? answer.found : { reason: sendError(errorOf(answer)) };
         },
         async readGrowth(task) {
-          const message: Message = { kind: 'growth', reader, task };
-          const { lines, path } = task;
-          const maxMs = maxMsOf(mapping, lines.byteLength);
-          const answer = await laneFor(lines.byteLength).add({ reader, opening, message, path, maxMs });
+          const answer = await ask({ kind: 'growth', reader, task }, task.path, task.lines.byteLength);
           return 'growth' in answer ? answer.growth : { kind: 'failed', error: sendError(errorOf(answer)) };
         },
         close: () => close(reader),

@@ -11,7 +11,7 @@ import { createRuns } from '../watch/runs.js';
 const NEVER = new AbortController().signal;
 
 /** Opens a file that a person names. It is taken at once, without a quiet period. */
-export async function openSample(path: string, signal: AbortSignal = NEVER): Promise<IdentifiedFile> {
+export async function openSample(path: string, signal?: AbortSignal): Promise<IdentifiedFile> {
   const { file, isFile } = await statSample(path);
   if (!isFile) throw new LabfeedError('expected a file', { where: { file: path } });
   return identify(file, { signal });

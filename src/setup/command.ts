@@ -11,7 +11,7 @@ import { systemClock } from '../clock.js';
 import { withExamples } from '../commands/options.js';
 import { trialAsText } from '../commands/try.js';
 import { findExistingConfig, isIncluded, loadConfig, SYSTEM_CONFIG } from '../config/load.js';
-import { INSTRUMENT_NAME, instrumentSchema } from '../config/schema.js';
+import { INSTRUMENT_NAME, instrumentSchema, NAME_HINT } from '../config/schema.js';
 import { readKey, resolveSecret, secret } from '../config/secrets.js';
 import { checkAuthority, type NotebookConfig, notebookSchema } from '../config/settings.js';
 import { openNotebook } from '../connection.js';
@@ -402,9 +402,7 @@ const askName = ({ ask }: Answers, suggested: string, taken: readonly string[]):
     read(name) {
       if (taken.includes(name)) throw new LabfeedError(`there is already an instrument ${JSON.stringify(name)}`);
       if (INSTRUMENT_NAME.test(name)) return name;
-      throw new LabfeedError(`${JSON.stringify(name)} is not a valid name`, {
-        hint: 'use at most 64 letters, digits, spaces, dots, dashes and underscores',
-      });
+      throw new LabfeedError(`${JSON.stringify(name)} is not a valid name`, { hint: NAME_HINT });
     },
   });
 

@@ -261,13 +261,13 @@ const isOneFileElsewhere = (a: BigIntStats, b: BigIntStats): boolean =>
   a.dev !== b.dev && a.ino === b.ino && a.size === b.size && a.mtimeNs === b.mtimeNs;
 
 /** Whether a file with this content is at this path. */
-export const isAt = (path: Buffer, sha256: string, signal: AbortSignal): Promise<boolean> =>
+export const isAt = (path: Buffer, sha256: string, signal?: AbortSignal): Promise<boolean> =>
   explaining(`read ${display(path)}`, async () => {
     const stats = await statOf(path);
     return stats?.isFile() === true && (await hashOf(path, signal)) === sha256;
   });
 
-export const hashOf = (path: Buffer, signal: AbortSignal): Promise<string> =>
+export const hashOf = (path: Buffer, signal?: AbortSignal): Promise<string> =>
   withFile(path, (handle) => hash(handle, signal));
 
 export const exists = (path: Buffer): Promise<boolean> =>
@@ -380,7 +380,7 @@ export function place(file: HiddenFile, { target, isThere, beside }: Goal): Prom
   const { path, sha256 } = file;
   return explaining(`move ${path} to ${display(target)}`, async () => {
     const taken = () => new NotNow(`another file was given the name ${display(target)} just now`);
-    if (isThere && !(await isAt(target, sha256, NEVER))) throw taken();
+    if (isThere && !(await isAt(target, sha256))) throw taken();
     // Others have put it there: its content must be on disk before the file goes.
     if (isThere) await withFile(target, (there) => there.sync());
     await requireUnchanged(file);
@@ -396,8 +396,6 @@ export function place(file: HiddenFile, { target, isThere, beside }: Goal): Prom
     await remove(file);
   });
 }
-
-const NEVER = new AbortController().signal;
 
 /** Deletes the file under its private name. */
 export const deleteHidden = (file: HiddenFile): Promise<void> =>

@@ -195,11 +195,11 @@ const CHUNK_BYTES = 1024 * 1024;
 const SYNC_BYTES = 16 * CHUNK_BYTES;
 
 /** Copies what is hashed, if there is a file for it, and syncs the copy. */
-export async function hash(file: WritableFile, signal: AbortSignal, into?: WritableFile): Promise<string> {
+export async function hash(file: WritableFile, signal?: AbortSignal, into?: WritableFile): Promise<string> {
   const sha256 = createHash('sha256');
   const buffer = Buffer.allocUnsafe(CHUNK_BYTES);
   for (let at = 0, synced = 0; ; ) {
-    signal.throwIfAborted();
+    signal?.throwIfAborted();
     const bytesRead = await file.read(buffer, 0, CHUNK_BYTES, at);
     const bytes = buffer.subarray(0, bytesRead);
     sha256.update(bytes);

@@ -68,6 +68,8 @@ export function createMatcher({ files, ignore, ready, run }: MatchOptions) {
 
 /** Names that labfeed gives to files while it moves or deletes them, see `dispose.ts`. No such file is a run. */
 export const PRIVATE_PREFIX = '.labfeed-';
+export const PRIVATE_HINT =
+  'a running labfeed gives it its own name again. If that labfeed no longer exists, rename the file';
 
 const BEING_MOVED = `**/${PRIVATE_PREFIX}*`;
 

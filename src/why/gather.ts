@@ -193,7 +193,7 @@ async function hash(file: Parameters<typeof identify>[0], access: AccessRules | 
   if (file.size > MAX_HASHED_BYTES) return { sha256: undefined, unread: 'it is larger than 256 MB' };
   try {
     const guard = access && createGuard(access);
-    const { sha256 } = await identify(file, { signal: new AbortController().signal, keepBytes: 0, guard });
+    const { sha256 } = await identify(file, { keepBytes: 0, guard });
     return { sha256, unread: undefined };
   } catch (error) {
     // Such a file is quarantined, with this reason.

@@ -3,7 +3,7 @@ import { describeFollowed } from '../growth.js';
 import type { RunState } from '../model.js';
 import { describeSource, formatDuration, formatTime, joinWords, plural, relativeTime, shellWord } from '../text.js';
 import { uploadObstacle } from '../uploads.js';
-import { PRIVATE_PREFIX } from '../watch/match.js';
+import { PRIVATE_HINT, PRIVATE_PREFIX } from '../watch/match.js';
 import { type Evidence, type InstrumentEvidence, type KnownRun, ownerOf, runOf, runPathOf } from './gather.js';
 
 /** The answer for one file. `why --json` prints it. */
@@ -95,8 +95,7 @@ function hiddenFinding(path: string): Finding[] {
   const [, folder, name] = HIDDEN.exec(path) ?? [];
   if (name === undefined) return [];
   const text = `it is ${folder}${name}, with the name that labfeed gives a file while it moves or deletes it`;
-  const hint = 'a running labfeed gives it its own name again. If that labfeed no longer exists, rename the file';
-  return [{ text, hint }];
+  return [{ text, hint: PRIVATE_HINT }];
 }
 
 const HIDDEN = new RegExp(`^(.*/)\\${PRIVATE_PREFIX}[0-9a-f]+-([^/]+)$`, 's');
