@@ -9,7 +9,7 @@ import { explain, LabfeedError, systemCode } from '../errors.js';
 import type { LiveAlarm } from '../live.js';
 import type { Log } from '../log.js';
 import type { AlarmBook, Channel, Notice } from '../model.js';
-import { proxyFor } from '../system/proxy.js';
+import { proxyFor } from '../system/process.js';
 import { formatDuration, terminalLine } from '../text.js';
 import { examine, type Facts, type Finding } from './conditions.js';
 

@@ -1,6 +1,6 @@
 import { type Dispatcher, Pool, ProxyAgent } from 'undici';
 import { explain, NotebookError } from '../errors.js';
-import { proxyFor } from '../system/proxy.js';
+import { proxyFor } from '../system/process.js';
 import { connectionError, quote, type RequestInfo, responseError, type Subject, statusError } from './errors.js';
 import {
   exchange,

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { proxyFor } from '../../src/system/proxy.js';
+import { proxyFor } from '../../src/system/process.js';
 import { failureOf, openNotebook } from '../support/contract-server.js';
 import { runSandbox } from '../support/sandbox.js';
 import { tempFolder } from '../support/temp-folder.js';
