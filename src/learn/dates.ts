@@ -180,6 +180,8 @@ export function findDates(
   const added = columns.get(row?.table ?? '');
   // Rows of a tree keep day and time apart.
   const firstRow = row && { ...row, ...(added?.day === row.column && { joined: added.name }) };
+  const unclear = row && dayElsewhere(row, texted);
+  if (unclear) return { ...found, fact, other: unclear };
   // Rows have the time of the measurement; a fact may have that of the export, unless its name tells otherwise.
   const isOfRun = facts.some(({ name, role }) => role === 'run' && fact?.includes(name));
   if (firstRow && !isOfRun) return { ...found, fact: undefined, firstRow };
@@ -229,7 +231,10 @@ function roleOfFact(name: string, text: string, places: DatePlaces | undefined):
 }
 
 /** A column that tells when each row was measured. */
-function firstRowDate(rows: readonly DateColumn[], tables: readonly Table[]): FoundDates['firstRow'] {
+function firstRowDate(
+  rows: readonly DateColumn[],
+  tables: readonly Table[],
+): (FirstRow & Pick<DateColumn, 'text'>) | undefined {
   const isFirst = ({ name, table }: { name: string; table: string }) =>
     tables.find((each) => each.name === table)?.columns[0]?.name === name;
   const [best] = rows
@@ -242,7 +247,7 @@ function firstRowDate(rows: readonly DateColumn[], tables: readonly Table[]): Fo
         (row.role !== 'unknown' || isFirst(row)),
     )
     .toSorted((a, b) => RANK[b.role] - RANK[a.role]);
-  return best && { table: best.table, column: best.name, format: best.format, doubt: best.doubt };
+  return best && { table: best.table, column: best.name, text: best.text, format: best.format, doubt: best.doubt };
 }
 
 /** The column of times directly after or before that of the days. */
@@ -305,6 +310,27 @@ function findEpochColumn({ name: table, columns, rows }: Table): DateColumn[] {
   const doubt = `the first column has no name and seems to be the time since 1970: ${text} is ${iso}. If it is not, write experiment: { date: "{{ file.modified }}" }`;
   return [{ table, name: column.name, text, role: 'plain', format, doubt: isUnnamed ? doubt : undefined }];
 }
+
+/** The day of a number depends on the time zone: it is not clear if the file writes the day before or after it instead. */
+function dayElsewhere(
+  { column, text, format }: FirstRow & Pick<DateColumn, 'text'>,
+  texts: readonly string[],
+): OtherDate | undefined {
+  if (format !== 'epoch' && format !== 'epochMs') return undefined;
+  const moment = new Date(Number(text) * (format === 'epoch' ? 1000 : 1));
+  const dayAfter = (days: number) => new Date(moment.getTime() + days * DAY_MS).toISOString().slice(0, 10);
+  const written = new Set(
+    texts.flatMap((each) => [
+      ...daysIn(each),
+      ...[...each.matchAll(NUMERIC_DAY)].flatMap(([day]) => dateCandidates(day).map(({ iso }) => iso.slice(0, 10))),
+    ]),
+  );
+  if (written.has(dayAfter(0)) || !(written.has(dayAfter(-1)) || written.has(dayAfter(1)))) return undefined;
+  return { text: `${column}: ${text}, ${dayAfter(0)} in UTC` };
+}
+
+const NUMERIC_DAY = /(?<!\d)\d{1,2}[./-]\d{1,2}[./-]\d{4}(?!\d)/g;
+const DAY_MS = 86_400_000;
 
 const MAX_ROWS = 2000;
 

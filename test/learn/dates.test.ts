@@ -256,6 +256,21 @@ describe('the date of rows without names', () => {
       expect((await measured(text)).firstRow).toBeUndefined();
   });
 
+  test.each([
+    ['11/28/2006, 9:16:24 PM', undefined, 'M/d/yyyy, h:mm:ss a'],
+    ['by Ada on 28-Nov-2006 in Lab 2', undefined, 'Time: 1164777384.5, 2006-11-29 in UTC'],
+    ['11/29/2006, 5:16:24 AM', 'epoch', ''],
+    ['11/08/2006', 'epoch', ''],
+  ])(
+    'seconds since 1970 are not used if the file writes only the day before or after: %s',
+    async (opened, format, used) => {
+      const rows = numbered((n) => `${1164777384.5 + 60 * n},0.02${n},7`);
+      const found = await measured(`OPENED, 1164777384.5 ${opened}\nMode: scan\n\nTime,Moment,Gain\n${rows}`);
+      expect(found.firstRow?.format).toBe(format);
+      expect(JSON.stringify(found)).toContain(used);
+    },
+  );
+
   test('seconds since 1970 are a date for the run and a number in the rows', async () => {
     const { format, doubts } = await firstDate(numbered((n) => `${1733947525 + 4 * n} -1 0.02${n}`));
     expect(format).toBe('epoch');
