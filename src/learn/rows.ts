@@ -52,11 +52,13 @@ export async function findBody(
   return best && extend(best, lines, { from, to });
 }
 
-/** Whether the line is between rows: another one follows directly. Facts have one value each. */
+/** Whether the line is between rows: another one follows directly, or two if they are single numbers. Facts have one value each. */
 function isFollowed(lines: readonly Line[], index: number, to: number, kinds: readonly CellKind[]): boolean {
   const [line, next] = [lines[index], index + 1 < to ? lines[index + 1] : undefined];
   if (!line || !next || isBlank(next) || !(isMeasure(kinds[0]) || kinds.filter(isMeasure).length > 1)) return false;
-  if (!isBetweenRows(line, kinds) || mergeKinds(kinds, kindsOf(next)) === undefined) return false;
+  const isLike = (row: Line | undefined) => row !== undefined && mergeKinds(kinds, kindsOf(row)) !== undefined;
+  if (!isBetweenRows(line, kinds) || !isLike(next)) return false;
+  if (kinds.length === 1 && !(index + 2 < to && isLike(lines[index + 2]))) return false;
   // Numbers can be the names of the next table.
   return !areNumericNames(next, kinds) && !isAxis(next, { from: index + 2, to, kinds }, lines);
 }

@@ -130,3 +130,13 @@ test('a letter behind some of the numbers of a column is a flag, not a unit', as
   const mixed = await read('Setting,Flow,Output\nS-1,1.20,5.5 V\nS-2,1.53,2.5 A\nS-3,1.40,7.5 V\n');
   expect(mixed.tables[0]?.rows[1]?.[2]).toMatchObject({ value: 2.5, unit: 'A' });
 });
+
+test('a label ends a column of numbers if other lines follow it', async () => {
+  const numbers = Array.from({ length: 20 }, (_, n) => `      ${(n * 37) % 91}`).join('\n');
+  const labelled = `$DATE:\n2016-05-18 11:55:14\n$DATA:\n0 19\n${numbers}\n$ROI:\n2\n16 27\n`;
+  await expect(read(labelled)).rejects.toThrow('looks like another row');
+  const record = await read(labelled, (await measured(labelled)).mapping);
+  expect(record.tables.map((table) => table.rows.length)).toEqual([20]);
+  const paused = await read(`$DATE:\n2016-05-18 11:55:14\n$DATA:\n0 39\n${numbers}\npaused\n${numbers}\n`);
+  expect(paused.tables.map((table) => table.rows.length)).toEqual([40]);
+});
