@@ -3,10 +3,12 @@ import { countColumns } from './header.js';
 import {
   type Body,
   type CellKind,
+  filledCells,
   isBetweenRows,
   isMeasure,
   isPaddedPair,
   isSimilarWidth,
+  isWord,
   kindsOf,
   mergeKinds,
   type Range,
@@ -30,6 +32,7 @@ export async function findBody(
   let most = 0;
   // More rows never weigh less, so only complete bodies are compared.
   const compare = () => {
+    if (open && isTitle(lines, open, to)) open.to -= 1;
     if (weight(open) > most) [best, most] = [open, weight(open)];
   };
   for (let index = from; index < to; index++) {
@@ -50,6 +53,14 @@ export async function findBody(
   }
   compare();
   return best && extend(best, lines, { from, to });
+}
+
+/** Whether the last row is the title of other columns: words before empty cells, directly above a line of names. */
+function isTitle(lines: readonly Line[], { from, to, kinds }: Body, end: number): boolean {
+  const [last, next] = [lines[to - 1], to < end ? lines[to] : undefined];
+  if (!last || !next || to - from < 3 || kinds.length < 3 || last.cells.length !== next.cells.length) return false;
+  const isAlone = filledCells(last).length === 1 && kindsOf(last)[0] === 'text';
+  return isAlone && filledCells(next).length > 2 && filledCells(next).every(isWord);
 }
 
 /** Whether the line is between rows: another one follows directly, or two if they are single numbers. Facts have one value each. */

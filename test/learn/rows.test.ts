@@ -140,3 +140,17 @@ test('a label ends a column of numbers if other lines follow it', async () => {
   const paused = await read(`$DATE:\n2016-05-18 11:55:14\n$DATA:\n0 39\n${numbers}\npaused\n${numbers}\n`);
   expect(paused.tables.map((table) => table.rows.length)).toEqual([40]);
 });
+
+test('words before empty cells, directly above other names, are not the last row', async () => {
+  const lots = 'L-1,2024-02-08,23.4,106.1\nL-2,2024-01-28,23.3,106.3\nL-3,2024-01-29,23.4,106.2';
+  const text = `Operator,Ada,,\n\nCalibrator,,,\nLot,Expires,Temp,Volts\n${lots}\nReporter,,,\nLot,Expires,Volts,Result\nL-9,2024-03-01,583.9,Pass\n`;
+  const { mapping } = await measured(text);
+  expect(rows(await read(text, mapping)).map(({ Lot }) => Lot)).toEqual(['L-1', 'L-2', 'L-3']);
+  const empty = `Operator,Ada,,\n\nCalibrator,,,\nLot,Expires,Temp,Volts\n${lots}\nL-4,,,\n`;
+  expect(rows(await read(empty, (await measured(empty)).mapping)).map(({ Lot }) => Lot)).toEqual([
+    'L-1',
+    'L-2',
+    'L-3',
+    'L-4',
+  ]);
+});
