@@ -332,6 +332,16 @@ test.each(['sectors', 'directory entries'])(
   },
 );
 
+test('a text without a length, in a damaged .xls, takes no memory', async () => {
+  const bytes = Buffer.from(bytesOf(bookOf({ S: TABLE }), 'xls'));
+  // The record at the end of the sheet becomes a text, which has no length.
+  const end = bytes.lastIndexOf(Buffer.from([0x0a, 0, 0, 0]));
+  bytes.writeUInt16LE(0x07, end);
+  expect(end).toBeGreaterThan(512);
+  const error = await sheets(bytes, { limits: { seconds: 10 } }).catch((reason: unknown) => reason);
+  expect(error).toMatchObject({ message: expect.stringContaining('damaged or truncated') });
+});
+
 test.each(['xlsx', 'xls'] as const)('mutated .%s is read or refused in finite time', async (type) => {
   const base = bytesOf(bookOf({ S: TABLE, T: [['x']] }), type);
   await fc.assert(

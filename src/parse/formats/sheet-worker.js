@@ -29,6 +29,21 @@ const ERRORS = new Map([
 ]);
 
 /**
+ * Behind the end of a part, the library reads a length that is no number, and adds to a text until all memory is used. A
+ * single large allocation ends the whole process, whatever the limit of a thread.
+ */
+Object.defineProperty(Buffer.prototype, 'read_shift', {
+  /** @param {(this: Buffer, size: number, type: unknown) => unknown} read */
+  set(read) {
+    const value = function (/** @type {number} */ size, /** @type {unknown} */ type) {
+      if (!(size >= 0)) throw new Error('it is damaged or truncated');
+      return read.call(this, size, type);
+    };
+    Object.defineProperty(this, 'read_shift', { value, writable: true });
+  },
+});
+
+/**
  * All sheets, with rows and cells at their places.
  * @param {WorkBook} book
  */
