@@ -263,7 +263,7 @@ function compare(record: FileRecord, { facts, names, rows, day, isOpen }: Return
 
 test('facts and dates around a table are not read wrongly in any of many forms, and mostly completely', async () => {
   const share = await shareOfComplete(
-    { seed: 7, count: 70 },
+    { seed: 7, count: 50 },
     (random) => write(chooseWays(WAYS, random), random),
     compare,
   );

@@ -179,7 +179,7 @@ function compare({ meta, tables }: FileRecord, { facts, expected }: ReturnType<t
 
 test('small tables of any of many shapes are not read wrongly, and mostly completely', async () => {
   const share = await shareOfComplete(
-    { seed: 11, count: 120 },
+    { seed: 11, count: 80 },
     (random) => write(chooseWays(WAYS, random), random.next),
     compare,
   );

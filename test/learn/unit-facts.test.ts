@@ -29,7 +29,7 @@ test.each([
   ['Units: mg/L', '#,Nitrate,Phosphate', ['#', 'Nitrate', 'Phosphate']],
   ['Units: mg/L', 'No,Sample,pH', ['No', 'Sample', 'pH']],
   ['Units: mg/L', 'Sample,Nitrate,Phosphate', ['Sample', 'Nitrate', 'Phosphate']],
-])('%s above %s is the unit of the only column of readings', async (fact, head, names) => {
+])('%s above %s is a unit only if there is one column that can have it', async (fact, head, names) => {
   const cells = (n: number) =>
     head.split(',').map((name) => (name === 'Sample' ? `S-${n}` : name === 'No' ? n + 1 : `7.${n}1`));
   expect(columns(await read(`Operator: Ada\n${fact}\n\n${head}\n${rowsOf(cells, ',')}`))).toEqual(names);

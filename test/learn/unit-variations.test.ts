@@ -84,7 +84,7 @@ function compare({ tables }: FileRecord, { own, rows, ways }: ReturnType<typeof 
 
 test('units that are stated in any of many ways are not read wrongly, and nearly always completely', async () => {
   const share = await shareOfComplete(
-    { seed: 5, count: 120 },
+    { seed: 5, count: 80 },
     (random) => write(chooseWays(WAYS, random), random),
     compare,
   );

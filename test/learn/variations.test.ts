@@ -110,7 +110,7 @@ function compare(record: FileRecord, { facts, names, cells, mark }: ReturnType<t
 
 test('a small file in any of many forms is not read wrongly, and nearly always completely', async () => {
   const share = await shareOfComplete(
-    { seed: 7, count: 120 },
+    { seed: 7, count: 80 },
     (random) => write(chooseWays(WAYS, random), random.next),
     compare,
   );
