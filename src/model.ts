@@ -66,6 +66,8 @@ export interface Value {
   readonly unit?: string;
 }
 
+export const NO_VALUE: Value = { value: null, text: '' };
+
 export interface Column {
   readonly name: string;
   readonly unit?: string;

@@ -19,7 +19,7 @@ import { choosePlot, describePlot, isPlot, type PlotChoice } from '../map/plot.j
 import { DATE_FROM, markedComments, type QuarantinedTrial, type Trial, tryQuarantined } from '../mapping/mapping.js';
 import { openRun } from '../mapping/sample.js';
 import { runGoldenTests, type TestResult } from '../mapping/tests.js';
-import type { Table, Value } from '../model.js';
+import { type Column, NO_VALUE, type Table, type Value } from '../model.js';
 import { keepHeapSmall } from '../system/process.js';
 import { formatBytes, indent, plural, terminalLine, terminalText } from '../text.js';
 import { configFrom, type JsonOption, unknownInstrument, withJson } from './options.js';
@@ -127,7 +127,7 @@ export const trialAsJson = (trial: Trial | QuarantinedTrial) => ({
   /** Why nothing would be sent. What follows is only what was read. */
   ...('quarantine' in trial && { quarantine: explain(trial.quarantine) }),
   record: {
-    meta: factsAsJson(trial.record.meta),
+    meta: withUnits(trial.record.meta),
     tables: trial.record.tables.map(tableAsJson),
     unread: trial.record.unread,
   },
@@ -138,19 +138,20 @@ export const trialAsJson = (trial: Trial | QuarantinedTrial) => ({
   plot: plotAsJson(choosePlot(trial.record, trial.instrument.experiment?.plot)),
 });
 
-/** A unit stands beside its fact as `NAME unit`, unless the file has a fact of that name. */
-const factsAsJson = (facts: ReadonlyMap<string, Value>) =>
-  Object.fromEntries(
-    [...facts].flatMap(([name, { value, unit }]) => {
-      const unitName = `${name} unit`;
-      return unit === undefined || facts.has(unitName)
-        ? [[name, value]]
-        : [
-            [name, value],
-            [unitName, unit],
-          ];
-    }),
-  );
+/** A unit stands beside its value as `NAME unit`, unless something else has that name. */
+function withUnits(values: ReadonlyMap<string, Pick<Value, 'value' | 'unit'>>) {
+  const entries = [...values].flatMap(([name, { value, unit }]) => {
+    const unitName = `${name} unit`;
+    const isAlone = unit === undefined || values.has(unitName);
+    return isAlone
+      ? [[name, value]]
+      : [
+          [name, value],
+          [unitName, unit],
+        ];
+  });
+  return Object.fromEntries(entries) as Record<string, Value['value']>;
+}
 
 /** `reason`: why there is none. */
 function plotAsJson(plot: PlotChoice) {
@@ -164,8 +165,15 @@ const tableAsJson = ({ name, columns, rows, count }: Table) => ({
   name,
   columns,
   ...(count > rows.length && { count }),
-  rows: rows.map((row) => Object.fromEntries(columns.map((column, index) => [column.name, row[index]?.value ?? null]))),
+  rows: rows.map((row) =>
+    withUnits(new Map(columns.map((column, index) => [column.name, cellIn(column, row[index])]))),
+  ),
 });
+
+/** A cell whose unit is not that of its column has its own: `0.69 mm` among `118 um`. */
+function cellIn(column: Column, { value, unit }: Value = NO_VALUE) {
+  return { value, ...(unit !== undefined && unit !== column.unit && { unit }) };
+}
 
 export function trialAsText(trial: Trial | QuarantinedTrial, asHtml: boolean): string {
   const { draft, dateFrom, instrument, file } = trial;

@@ -1,4 +1,4 @@
-import { type Column, medianOf, type Table, type Value } from '../model.js';
+import { type Column, medianOf, NO_VALUE, type Table, type Value } from '../model.js';
 import { formatCount, plural, singleLine } from '../text.js';
 
 /** A table or a selection of its rows; `count` is the number of rows in either case. */
@@ -90,7 +90,6 @@ export function shortenTable(table: TableRows, maxRows: number, allRowsIn: RowsL
 }
 
 const SUMMARY_COLUMNS: readonly Column[] = ['column', 'unit', 'n', 'min', 'median', 'max'].map((name) => ({ name }));
-const NO_VALUE: Value = { value: null, text: '' };
 
 /** One row per column: count, minimum, median and maximum. Minimum and maximum are as written in the file. */
 export function summariseColumns(table: TableRows, which: 'all columns' | 'numeric columns'): TableRows {

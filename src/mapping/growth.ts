@@ -9,6 +9,7 @@ import {
   type FileRecord,
   type IdentifiedFile,
   medianOf,
+  NO_VALUE,
   type PlotPicture,
   type Shape,
   shapeOf,
@@ -406,8 +407,6 @@ function addRows(before: AccumulatedTable | undefined, added: Table | undefined)
     ...sampleOf(known, rows),
   };
 }
-
-const NO_VALUE: Value = { value: null, text: '' };
 
 function figuresOf(before: Figures | undefined, rows: Table['rows'], at: number): Figures | undefined {
   let [n, min, max] = [before?.n ?? 0, before?.min, before?.max];

@@ -38,3 +38,16 @@ test('try --json has the unit of a fact beside it, unless the file has a fact of
     ...{ Operator: 'Ada', Signal: 5, 'Signal unit': 'counts' },
   });
 });
+
+test('try --json has the unit of a cell beside it, if it is not that of the column', () => {
+  const { record, ...rest } = trial(1);
+  const size = (text: string) => ({ value: Number.parseFloat(text), text, unit: text.split(' ')[1] });
+  const mass = { value: 5, text: '5 mg', unit: 'mg' };
+  const rows = ['118 um', '0.69 mm'].map((text) => [size(text), mass]);
+  const table = { name: 't', columns: [{ name: 'Size' }, { name: 'Mass', unit: 'mg' }], rows, count: 2 };
+  const shown = trialAsJson({ ...rest, record: { ...record, tables: [table] } } as unknown as Trial);
+  expect(shown.record.tables[0]?.rows).toEqual([
+    { Size: 118, 'Size unit': 'um', Mass: 5 },
+    { Size: 0.69, 'Size unit': 'mm', Mass: 5 },
+  ]);
+});
