@@ -183,7 +183,8 @@ const liveSchema = z.object({
   problems: z.array(problemSchema),
   /** A reload that was rejected after the last accepted one. */
   refused: maybe(z.object({ at: z.number(), problems: z.array(problemSchema) })),
-  notebook: z.object({ url: z.string(), gate: limiterSchema, requests: z.array(requestCountSchema) }),
+  /** A machine that only watches needs no address of the notebook. */
+  notebook: z.object({ url: maybe(z.string()), gate: limiterSchema, requests: z.array(requestCountSchema) }),
   /** Copies of raw files that wait to be attached: their size, and the limit. */
   spool: maybe(z.object({ bytes: z.number(), maxBytes: z.number() })),
   instruments: z.array(instrumentSchema),

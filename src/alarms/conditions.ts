@@ -47,7 +47,11 @@ const databaseFindings = (reason: string): Finding[] => [
 function notebookFindings({ url, gate, answered }: Facts['notebook']): Finding[] {
   // Nothing is sent, so nothing is learnt about the key and the server.
   if (gate.kind === 'halted')
-    return [{ kind: 'held', text: `nothing is sent to ${url}: ${gate.reason}` }, { kind: 'auth' }, { kind: 'outage' }];
+    return [
+      { kind: 'held', text: `nothing is sent to ${url ?? 'the notebook'}: ${gate.reason}` },
+      { kind: 'auth' },
+      { kind: 'outage' },
+    ];
   if (gate.kind !== 'down') return answered ? [] : [{ kind: 'auth' }, { kind: 'outage' }];
   if (gate.failure === 'auth') {
     const text = `the notebook rejects the API key, so nothing is sent: ${gate.reason}`;
@@ -265,7 +269,7 @@ export interface SetAside {
 export interface Facts extends Pick<Live, 'problems' | 'refused'> {
   readonly now: number;
   readonly notebook: {
-    readonly url: string;
+    readonly url: string | undefined;
     readonly gate: LimiterState;
     /** Whether it has answered since labfeed started. Before that, an open limiter proves nothing. */
     readonly answered: boolean;

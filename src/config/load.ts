@@ -146,7 +146,7 @@ function checkSource({ name, source, placeOf }: Instrument, claims: readonly Cla
 }
 
 /** What the configuration of a watcher has instead of a notebook. Reserved by RFC 2606, so nothing can be sent there. */
-const NO_NOTEBOOK = { url: 'https://fleet.invalid', key: { env: 'LABFEED_NO_KEY' } };
+export const NO_NOTEBOOK = { url: 'https://fleet.invalid', key: { env: 'LABFEED_NO_KEY' } };
 
 function refuseFleetKeys(main: YamlFile, top: Readonly<Record<string, unknown>>): Problem[] {
   const hint = 'write journal: postgres://USER@HOST/DATABASE, or remove it';

@@ -1,5 +1,5 @@
 import type { Clock } from '../clock.js';
-import { type LoadedConfig, loadConfig, requireInstruments, type UsableConfig } from '../config/load.js';
+import { type LoadedConfig, loadConfig, NO_NOTEBOOK, requireInstruments, type UsableConfig } from '../config/load.js';
 import { holdKey, readKey } from '../config/secrets.js';
 import { trackUnknownOutcomes, type UnknownOutcomes } from '../deliver/context.js';
 import { ConfigError, explain, formatPlace, LabfeedError, type Problem } from '../errors.js';
@@ -259,6 +259,7 @@ const liveOf = (
   { config, page, runtime, fleet, started, starting, refused, requests, spool, clock }: Parts,
   alarms: Live['alarms'],
   halted: string | undefined,
+  { url } = (runtime?.config ?? config).notebook,
 ): Live => ({
   at: clock.now(),
   ...started,
@@ -267,7 +268,7 @@ const liveOf = (
   problems: runtime?.problems ?? [],
   refused,
   notebook: {
-    url: (runtime?.config ?? config).notebook.url,
+    url: url === NO_NOTEBOOK.url ? undefined : url,
     gate:
       halted === undefined
         ? (runtime?.gate() ?? { kind: 'open', perSecond: config.notebook.rate })

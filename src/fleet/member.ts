@@ -106,7 +106,9 @@ export function createMember(deps: MemberDeps) {
     try {
       await check();
       await beat(deps);
-      if (clock.monotonic() - readAt < deps.listEveryMs) return undefined;
+      // After a start, or while nobody delivers, that can change at any time.
+      const isLed = members.some(({ leads }) => leads);
+      if (isLed && clock.monotonic() - readAt < deps.listEveryMs) return undefined;
       readAt = clock.monotonic();
       members = await listMembers(deps.postgres, clock);
       compareNotebooks();

@@ -212,6 +212,9 @@ test('every machine of the fleet is listed with what it last reported, and one t
     text: 'hplc: a backlog of 60 files needs a decision on pc2, which is away',
     command: 'labfeed backfill hplc (on pc2)',
   });
+  expect(text).toContain('no machine of the fleet delivers at present');
+  const starting = { ...fleet, members: [] };
+  expect(statusAsText(status({ live: someLive({ fleet: starting }) }), 160)).toContain('who delivers is not known yet');
   const away = { ...fleet, trouble: 'ECONNREFUSED', kept: 4, listedAt: NOW };
   expect(statusAsText(status({ live: someLive({ fleet: away }) }), 160)).toMatch(
     /who delivers is not known: the database of the fleet is away\n[\s\S]*pc1: the database is away \(ECONNREFUSED\); 4 operations kept here; the machines below are those of /,

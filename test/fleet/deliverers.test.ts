@@ -18,8 +18,14 @@ type Fleet = Awaited<ReturnType<typeof newFleet>>;
 
 const URL = 'https://eln.example.org';
 
-/** A machine that runs, with what it logs. `notebook`: undefined if it only watches. */
-async function start({ postgres, member: join }: Fleet, name: string, notebook: string | undefined) {
+type Deps = Parameters<typeof createMember>[0];
+
+async function run(
+  { postgres, member: join }: Fleet,
+  name: string,
+  notebook: string | undefined,
+  changes: Partial<Pick<Deps, 'clock' | 'listEveryMs'>> = {},
+) {
   const { own, member, spool } = await join(name);
   const lines: { notebooks?: string; hint?: string }[] = [];
   const write = (line: string): void => void lines.push(JSON.parse(line));
@@ -29,9 +35,16 @@ async function start({ postgres, member: join }: Fleet, name: string, notebook: 
     ...{ journal: own, postgres, name, spool, clock: systemClock, log, listEveryMs: 0, ...around },
     ...{ member: () => member, notebook: () => notebook, listed: () => [] },
     live: () => ({ version: '1', instruments: [], alarms: [] }) as never,
+    ...changes,
   });
   onTestFinished(() => running.stop());
   await until(`${name} knows itself`, () => running.list().members.some((one) => one.name === name));
+  return { lines, ...running };
+}
+
+/** What a machine logs about addresses of the notebook. `notebook`: its own; undefined if it only watches. */
+async function start(fleet: Fleet, name: string, notebook: string | undefined) {
+  const { lines } = await run(fleet, name, notebook);
   return lines.filter(({ notebooks }) => notebooks !== undefined);
 }
 
@@ -79,6 +92,28 @@ describe.skipIf(noPostgres)('the machines that deliver', () => {
       },
     ]);
     expect(await start(fleet, 'pc1', undefined)).toEqual([]);
+  });
+
+  test('are known to one that only watches soon after the first of them begins to deliver', async () => {
+    const fleet = await newFleet();
+    // Its heartbeats follow each other without delay. The list would be a minute old.
+    const sleep: typeof systemClock.sleep = (ms, signal) => systemClock.sleep(Math.min(ms, 20), signal);
+    const { list } = await run(fleet, 'pc1', undefined, { clock: { ...systemClock, sleep }, listEveryMs: 60_000 });
+    const leaders = () => list().members.flatMap(({ name, leads }) => (leads ? name : []));
+    expect(leaders()).toEqual([]);
+    await run(fleet, 'server', URL);
+    const lead = (name: string) =>
+      fleet.postgres.run(
+        `UPDATE labfeed.fleet SET leader = (SELECT id FROM labfeed.members WHERE name = $1),
+           until = clock_timestamp() + interval '1 minute'`,
+        [name],
+      );
+    await lead('server');
+    await until('the server delivers', () => leaders().includes('server'));
+    // As long as somebody delivers, the list is read rarely.
+    await lead('pc1');
+    await systemClock.sleep(500);
+    expect(leaders()).toEqual(['server']);
   });
 
   test('are compared by check, which names the address of each', async () => {

@@ -142,10 +142,14 @@ describe.skipIf(noPostgres)('any machine of a fleet answers for all', () => {
     );
     const own = JSON.parse((await ask('jobs', '--json')).stdout) as { id: number }[];
     expect(await ask('show', String(own[0]?.id))).toMatchObject({ status: 0, stderr: '' });
-    expect((await ask('status')).stdout).not.toContain('fleet.invalid');
+    const showsNoAddress = async () => {
+      for (const form of [[], ['--json']]) expect((await ask('status', ...form)).stdout).not.toContain('fleet.invalid');
+    };
+    await showsNoAddress();
 
     const alone = one.start();
     await alone.logged('ready');
+    await showsNoAddress();
     one.drop('later.csv', weighing(3));
     const kept = async () =>
       (await ask('why', 'later.csv')).stdout.includes('kept on this machine until the database of the fleet is back');

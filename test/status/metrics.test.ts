@@ -88,7 +88,7 @@ describe('/readyz', () => {
       live: () => someLive({ notebook: DOWN, instruments }),
       overview: async () => ({
         instruments: [],
-        servers: [{ url: DOWN.url, halted: 'the notebook was restored' }],
+        servers: [{ url: DOWN.url ?? '', halted: 'the notebook was restored' }],
       }),
       problem: async () => 'the disk of the journal is full',
     });
@@ -123,7 +123,7 @@ describe('/readyz', () => {
             { kind: 'overdue', instrument: undefined, since: 1, text: 'run 3 has not been filed' },
           ],
         }),
-      overview: async () => ({ instruments: [], servers: [{ url: DOWN.url, halted: 'it was restored' }] }),
+      overview: async () => ({ instruments: [], servers: [{ url: DOWN.url ?? '', halted: 'it was restored' }] }),
     });
     expect((await call('/readyz')).json).toEqual({
       status: 'not ready',

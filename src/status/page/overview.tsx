@@ -228,7 +228,7 @@ function QueuePanel({ state }: { state: PageState }) {
             ['Oldest', oldestAt === undefined ? undefined : `waiting for ${formatDuration(now - oldestAt)}`],
             ['Raw files to attach', describeUploads(state, now)],
             ['Files not ready yet', notReady === 0 ? 'none' : formatCount(notReady)],
-            ['Notebook', <ServerLink url={url}>{url}</ServerLink>],
+            ['Notebook', url === undefined ? undefined : <ServerLink url={url}>{url}</ServerLink>],
           ]}
         />
         <Requests state={state} />
