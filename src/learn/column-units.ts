@@ -44,14 +44,22 @@ const AXIS_UNIT = /^([XY])units?$/i;
 /** By the words of a column: the fact by which its numbers have to be multiplied, such as `Intensity Multiplier: 0.001`. */
 export function factorsIn(meta: FileRecord['meta']): Map<string, string> {
   const found = new Map<string, string>();
-  for (const [name, { value }] of meta)
-    if (FACTOR.test(name) && typeof value === 'number' && value !== 1)
-      found.set(wordsIn(name.replace(FACTOR, '')), name);
+  for (const [name, { value, text }] of meta)
+    if (
+      FACTOR.test(name) &&
+      !DEVICE.test(name) &&
+      (typeof value === 'number' ? value !== 1 && value !== 0 : TIMES.test(text))
+    )
+      found.set(wordsIn(name.replace(FACTOR, ' $1')), name);
   return found;
 }
 
-/** The second of that name has a number: `Intensity Multiplier (2)`. */
-const FACTOR = /\s*(?:multiplier|scal(?:e|ing) factor|(?<=^[XY])factor)(?: \(\d+\))?$/i;
+/** The second of that name has a number: `Intensity Multiplier (2)`. What follows says which numbers: `Scale factor CH1`. */
+const FACTOR =
+  /(?:multiplier|(?:multiplication|scal(?:e|ing)|(?<!\p{L})conversion)[ _.-]?factor|(?:skalierungs|umrechnungs)faktor|(?<=^[XY])factor)(?:[ _.-]+(?:for |of )?(\(?(?:[XYZ]|ch(?:annel)?[ _.-]?\d+)(?:[ _.-]?axis)?\)?))?(?: \(\d+\))?$/iu;
+/** Of which a setting or a voltage is the value: `Electron multiplier: 1800`. */
+const DEVICE = /electron|photo|detector|(?<!\p{L})(?:ions?|em|pmt)(?!\p{L})/iu;
+const TIMES = /^\s*[x×*]\s?\d/i;
 
 export const wordsIn = (name: string): string => (name.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []).join(' ');
 

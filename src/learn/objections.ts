@@ -129,15 +129,31 @@ const findObjections = (record: Read, { lines, top, delimiter }: NetContext): Ob
   ...objectToUnscaled(record),
 ];
 
+/** A factor whose name is that of no column can concern any number. */
 function objectToUnscaled({ meta, tables }: Read): Objection[] {
   const factors = factorsIn(meta);
-  return tables.flatMap(({ name: table, columns }) =>
+  const factorOf = (column: string) => factors.get(wordsIn(column)) ?? factors.get(`${wordsIn(column)} axis`);
+  const written = (factor: string) => `${JSON.stringify(factor)} (${meta.get(factor)?.text})`;
+  const named = tables.flatMap(({ name: table, columns }) =>
     columns.flatMap(({ name: column }) => {
-      const factor = factors.get(wordsIn(column));
-      const reason = `its numbers are as written, not multiplied by ${JSON.stringify(factor)} (${meta.get(factor ?? '')?.text})`;
-      return factor === undefined ? [] : [{ table, column, reason }];
+      const factor = factorOf(column);
+      return factor === undefined ? [] : [{ table, column, factor }];
     }),
   );
+  const others = [...factors.values()].filter((factor) => named.every((each) => each.factor !== factor));
+  const unclear = tables.filter(({ rows }) => rows.some((row) => row.some(({ value }) => typeof value === 'number')));
+  return [
+    ...named.map(({ table, column, factor }) => ({
+      ...{ table, column },
+      reason: `its numbers are as written, not multiplied by ${written(factor)}`,
+    })),
+    ...others.flatMap((factor) =>
+      unclear.map(({ name: table }) => ({
+        table,
+        reason: `its numbers are as written, and some may have to be multiplied by ${written(factor)}`,
+      })),
+    ),
+  ];
 }
 
 /** A fact, and the parts of its line around it if they are found. */

@@ -1,7 +1,7 @@
 import type { Table, Value } from '../model.js';
 import type { Line } from '../parse/lines.js';
 import { isUnit } from '../parse/values/unit.js';
-import { isNoValue, isSubject, kindOf } from './kinds.js';
+import { isFactName, isNoValue, isQuantity, isSubject, kindOf } from './kinds.js';
 
 /** What is odd in a table that was read: its names, units or rows. */
 
@@ -32,7 +32,8 @@ export function objectToTable(
   const named = columns.filter(({ invented }) => !invented);
   const value = named.find(({ name }) => VALUE_AS_NAME.test(name) || kindOf(name) === 'date');
   if (value) refuse(`${JSON.stringify(value.name)} is no name of a column`);
-  if (isTextList(columns.length, rows)) objections.push({ table, reason: 'it may be a list of facts' });
+  if (isTextList(columns.length, rows) || isListBelowFact(columns, rows))
+    objections.push({ table, reason: 'it may be a list of facts' });
   const odd = oddRow(columns.length, rows, named.length === 0);
   if (odd !== undefined) refuse(`the row with ${JSON.stringify(odd)} is unlike the others`);
   const joined = rows.find((row) => !isFilled(row.at(-1)) && row.some(({ text }) => /\S\t\s*[-+]?\d/.test(text)));
@@ -98,6 +99,16 @@ function isTextList(width: number, rows: Rows): boolean {
   const isWord = ({ value, text }: Value) => typeof value === 'string' && !/\d:\d\d/.test(text);
   const firsts = new Set(rows.map(([first]) => first?.text ?? ''));
   return rows.every((row) => row.every(isWord)) && firsts.size === rows.length && !firsts.has('');
+}
+
+/** `Instrument,HX-5` above `Slope,1.2` and `Offset,0.1`: names without a repetition below that of a fact. */
+function isListBelowFact(columns: Table['columns'], rows: Rows): boolean {
+  const [first, second] = columns;
+  if (columns.length !== 2 || !isFactName(first?.name) || isSubject(first?.name ?? '') || first?.unit !== undefined)
+    return false;
+  if (second?.invented || second?.unit !== undefined || isQuantity(second?.name ?? '')) return false;
+  const names = rows.map(([cell]) => cell?.text ?? '');
+  return names.every((name) => kindOf(name) === 'text') && new Set(names).size === names.length;
 }
 
 /** The first or last row has words in columns where all others have numbers: in most of them, if the columns have names. */

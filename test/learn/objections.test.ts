@@ -197,6 +197,13 @@ describe('a table that the text does not support', () => {
     expect(doubts.join()).toMatch(reason);
   });
 
+  test('names and values below a fact may be further facts', async () => {
+    const table = tableOf([{ name: 'Instrument' }, { name: 'HX-5' }], ['Slope', '1.2'], ['Offset', '0.1']);
+    expect((await check('', {}, [table])).doubts.join()).toMatch(/a list of facts/);
+    const samples = tableOf([{ name: 'Sample' }, { name: 'Result' }], ['Kaolin', '1.2'], ['Quartz', '0.1']);
+    expect((await check('', {}, [samples])).doubts).toEqual([]);
+  });
+
   test('the name of a line is no name of a column', async () => {
     const table = tableOf([{ name: 'Title' }, { name: 'ECG' }], ['0', '1'], ['2', '3']);
     expect((await check('Title=\tECG', {}, [table])).doubts.join()).toMatch(/"Title" .* that of its line/);
@@ -248,6 +255,38 @@ describe('a column whose numbers the file says to multiply', () => {
     expect(unitOf(columnsOf(found)?.['Signal'])).toEqual({ from: 'Signal Units' });
     expect(found.doubts).toEqual([]);
   });
+});
+
+describe('a factor that names no column is a doubt about the table', () => {
+  const curve = '400.0\t1021\n400.5\t1031\n401.0\t1045\n401.5\t1077\n';
+  const doubtsOf = async (factor: string, names = '') =>
+    (await read(`Device\tHX-5\n${factor}\nMode\tscan\n\n${names}${curve}`)).assumed?.join('\n');
+
+  test.each([
+    ['without names of columns', 'Y Axis Multiplier\t0.00013', ''],
+    ['with other names', 'Scaling Factor\t1000', 'Wavelength\tSignal\n'],
+    ['of a channel with another name', 'CH1 Multiplier\t0.002', 'Time\tVolt\n'],
+    ['with the channel behind it', 'Scale factor for channel 1\t0.002', 'Time\tVolt\n'],
+    ['after a sign', 'Multiplier\tx1000', 'Time\tVolt\n'],
+  ])('%s', async (_, factor, names) => {
+    const [name = '', number = ''] = factor.split('\t');
+    expect(await doubtsOf(factor, names)).toBe(
+      `the table "readings" may be wrong: its numbers are as written, and some may have to be multiplied by "${name}" (${number})`,
+    );
+  });
+
+  test('and about the column of that axis, if it has the name', async () => {
+    expect(await doubtsOf('Y Axis Multiplier\t0.00013', 'X\tY\n')).toMatch(
+      /^the column "Y" of .* not multiplied by "Y Axis/,
+    );
+  });
+
+  test.each(['Y Axis Multiplier\t1', 'Electron multiplier\t1800', 'Dilution factor\t10', 'Multiplier voltage\t900'])(
+    'no doubt: %j',
+    async (factor) => {
+      expect(await doubtsOf(factor)).toBeUndefined();
+    },
+  );
 });
 
 describe('a value that was cut at a sign is left out', () => {
