@@ -16,6 +16,7 @@ import {
   roleOfPath,
 } from './date-roles.js';
 import { mapTables, type TableMapping } from './describe.js';
+import { kindOf } from './kinds.js';
 import { type Days, findNameDate, type LineDate, type OtherDate } from './line-dates.js';
 
 /** Which values of a file are dates, how they are written, and which of them is the date of the run. */
@@ -89,9 +90,10 @@ export function settleDates(found: FoundDates, source: Pick<Source, 'name' | 'pa
       return describeDates(found, formats, elsewhere ? { ...mapping, meta } : mapping);
     },
     firstRow: isDated ? undefined : found.firstRow,
+    /** Concerning every entry. */
+    objections: found.firstRow?.doubt === undefined || isDated ? [] : [found.firstRow.doubt],
     doubts: [
       ...groupByOrder(open.filter(isUsed)).map((dates) => dateDoubt(dates, formats)),
-      ...(found.firstRow?.doubt === undefined ? [] : [found.firstRow.doubt]),
       ...(clashing.size > 0
         ? [
             `the file writes dates in several orders: ${[...clashing].join(', ')}. Give each column its own format: columns: { NAME: { from: NAME, format: … } }`,
@@ -179,7 +181,10 @@ export function findDates(
   const row = firstRowDate(rows, tables);
   const added = columns.get(row?.table ?? '');
   // Rows of a tree keep day and time apart.
-  const firstRow = row && { ...row, ...(added?.day === row.column && { joined: added.name }) };
+  const firstRow = row && {
+    ...{ ...row, doubt: row.doubt ?? doubtSeveralDays(row, tables) },
+    ...(added?.day === row.column && { joined: added.name }),
+  };
   const unclear = row && dayElsewhere(row, texted);
   if (unclear) return { ...found, fact, other: unclear };
   // Rows have the time of the measurement; a fact may have that of the export, unless its name tells otherwise.
@@ -248,6 +253,38 @@ function firstRowDate(
     )
     .toSorted((a, b) => RANK[b.role] - RANK[a.role]);
   return best && { table: best.table, column: best.name, text: best.text, format: best.format, doubt: best.doubt };
+}
+
+/**
+ * The results of several days have no date of their own, unlike a record over time: they have labels, each of its own, or
+ * are not in the order of their dates.
+ */
+function doubtSeveralDays({ table, column }: FirstRow, tables: readonly Table[]): string | undefined {
+  const { columns = [], rows = [] } = tables.find(({ name }) => name === table) ?? {};
+  const seen = rows.slice(0, MAX_ROWS);
+  const at = columns.findIndex(({ name }) => name === column);
+  const momentsOf = (row: Table['rows'][number]) => {
+    const text = row[at]?.text.trim() ?? '';
+    const iso = readIso(text);
+    return iso === undefined ? dateCandidates(text) : [{ format: 'iso', iso }];
+  };
+  const moments = seen.map(momentsOf).filter(({ length }) => length > 0);
+  const days = moments.map(([first]) => first?.iso.slice(0, 10) ?? '').toSorted();
+  if (days[0] === days.at(-1)) return undefined;
+  const inFormat = (wanted: string) =>
+    moments.flatMap((each) => each.find(({ format }) => format === wanted)?.iso ?? []);
+  const isInOrder = (moments[0] ?? []).some(({ format }) => {
+    const own = inFormat(format);
+    return own.length === moments.length && own.every((iso, n) => n === 0 || iso >= (own[n - 1] ?? ''));
+  });
+  const areLabels = (n: number) => {
+    const texts = seen.map((row) => row[n]?.text ?? '').filter((text) => kindOf(text) === 'text');
+    return texts.length === seen.length && new Set(texts).size === seen.length;
+  };
+  const hasLabels = columns.some((_, n) => n !== at && areLabels(n));
+  return isInOrder && !hasLabels
+    ? undefined
+    : `the rows are of several days, and ${seen[0]?.[at]?.text.trim()} is that of the first. If the run has another date, write it as experiment: { date: … }`;
 }
 
 /** The column of times directly after or before that of the days. */

@@ -138,7 +138,7 @@ async function withDates(
     mapping: settle(mapping),
     likely: () => settle(mapping),
     ...rest,
-    doubts: [...rest.doubts, ...doubts],
+    doubts: [...rest.doubts, ...rest.objections, ...doubts],
     ambiguity: undefined,
   };
 }

@@ -181,9 +181,10 @@ export async function measureLines(source: LineSource, file: MeasureContext): Pr
     likely: () => dates.settle({ ...mapping, ...numbers.likely }),
     firstRow: dates.firstRow,
     undated: dates.undated,
-    objections: [...net.doubts, ...fills],
+    objections: [...net.doubts, ...fills, ...dates.objections],
     doubts: [
       ...dates.doubts,
+      ...dates.objections,
       ...net.doubts,
       ...fills,
       ...(numbers.ambiguous ? numberDoubts(numbers.ambiguous) : []),

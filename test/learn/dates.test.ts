@@ -161,6 +161,48 @@ describe('the date of the run', () => {
   });
 });
 
+describe('the date of the first of several rows', () => {
+  const assumed = async (...lines: readonly string[]) => (await read(`${lines.join('\n')}\n`)).assumed ?? [];
+
+  test.each([
+    [
+      'with labels',
+      ['Sample,Date,Result', 'S1,2024-03-05,1.2', 'S2,2024-03-06,1.3', 'S3,2024-03-09,1.4'],
+      '2024-03-05',
+    ],
+    ['in no order', ['Date,Result,n', '13.03.2024,1.2,1', '15.03.2024,1.3,1', '06.02.2024,1.4,2'], '13.03.2024'],
+    [
+      'newest first',
+      ['Time,T,n', '2024-03-07 10:00,1.2,1', '2024-03-06 10:00,1.3,1', '2024-03-05 10:00,1,1'],
+      '2024-03-07',
+    ],
+    [
+      'in joined columns',
+      ['Date,Time,Id,pH', '2024-03-05,10:11:12,S1,7', '2024-03-06,10:12:12,S2,8', '2024-03-07,10:13:12,S3,9'],
+      '2024-03-05',
+    ],
+  ])('has a doubt if they are of several days: %s', async (_, lines, first) => {
+    const text = new RegExp(`^the rows are of several days, and ${first.replaceAll('.', '\\.')}`);
+    expect(await assumed(...lines)).toEqual([expect.stringMatching(text)]);
+    expect((await measured(`${lines.join('\n')}\n`)).doubts).toEqual([expect.stringMatching(text)]);
+  });
+
+  test.each([
+    [
+      'a record over time',
+      ['Time,T,n', '2024-03-05 23:00,20.1,1', '2024-03-06 00:00,20.2,1', '2024-03-06 01:00,20.3,1'],
+    ],
+    ['one a day, in order', ['Date,T,n', '28.02.2024,20.1,1', '29.02.2024,20.2,1', '01.03.2024,20.3,1']],
+    ['a single day', ['Sample,Date,Result', 'S1,2024-03-05,1.2', 'S2,2024-03-05,1.3', 'S3,2024-03-05,1.4']],
+    [
+      'a date above',
+      ['Started: 2024-03-01', '', 'Sample,Date,Result', 'S1,2024-03-05,1', 'S2,2024-03-06,1', 'S3,2024-03-07,2'],
+    ],
+  ])('has none: %s', async (_, lines) => {
+    expect(await assumed(...lines)).toEqual([]);
+  });
+});
+
 test('no date of a random file is read as another day', async () => {
   const day = fc.date({ min: new Date('2001-01-01'), max: new Date('2039-12-31'), noInvalidDate: true });
   const order = fc.constantFrom('dmy', 'mdy', 'ymd');
