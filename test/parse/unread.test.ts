@@ -55,6 +55,21 @@ describe('lines', () => {
     expect(partly.unread).toMatchObject([{ kind: 'partly read', from: 1, to: 3, readings: 3 }]);
   });
 
+  test('coefficients of a calibration do not look like readings', async () => {
+    const readingsIn = async (...lines: readonly string[]) =>
+      (await read(`Device;HX-5\n${lines.join('\n')}\n`, { delimiter: ';', meta: { separator: ';' } })).unread.filter(
+        ({ readings }) => readings,
+      );
+    const named = (name: string) => Array.from({ length: 12 }, (_, n) => `${name}${n};52${n}.75`);
+    expect(await readingsIn(...named('coefs_a'))).toEqual([]);
+    expect(await readingsIn(...named('S-'))).not.toEqual([]);
+    const powers = ['C1;0.0023;1.2E-5;3.3E-8', 'C2;0.0024;-1.1E-5;3.1E-8', 'C3;0.0025;1.3E-5;3.0E-8'];
+    expect(await readingsIn(...powers)).toEqual([]);
+    expect(
+      await readingsIn(...powers.map((line) => line.replace('1.2E-5', '1.2E-3').replace('E-5', 'E-3'))),
+    ).not.toEqual([]);
+  });
+
   test('what the mapping leaves out is listed as such', async () => {
     expect(await unreadIn(`${TABLE}ERROR 7\n4,20.8\n`, { table: { skip: 'ERROR' } })).toEqual(['left out 5']);
     expect(await unreadIn(TABLE, { table: { where: { Time: [1, 3] } } })).toEqual(['left out 3']);

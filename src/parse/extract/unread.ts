@@ -74,6 +74,16 @@ const LABEL = /^[\w-]*\d[\w-]*$/;
 const STATISTIC =
   /^(?:mean|average|avg|median|min|max|minimum|maximum|s\.?d\.?|std\S*|stdev|cv|%?cv%?|rsd|%?rsd%?|sum|total|count|mittelwert|moyenne)\b/i;
 
+/** Of a calibration: they are settings. */
+const COEFFICIENT = /coef|koeff|polynom/i;
+/** How much smaller the coefficient of the next power is. The readings of a series of dilutions fall by less. */
+const FALL = 20;
+
+const arePowers = (numbers: readonly number[]): boolean =>
+  numbers.length > 2 &&
+  numbers[0] !== 0 &&
+  numbers.every((number, n) => n === 0 || Math.abs(number) * FALL <= Math.abs(numbers[n - 1] ?? 0));
+
 /**
  * The number of cells of a line that looks like a reading: numbers are most of its cells, or it is one number with a unit;
  * 0 for any other line. A line that was read as a fact must begin with a number, which is not a name for a fact, or have
@@ -107,9 +117,11 @@ function isWeighing(text: string): boolean {
 
 function widthOf(parts: readonly string[], isFact: boolean): number {
   const [first = '', ...others] = parts;
-  if (STATISTIC.test(first)) return 0;
-  if (isFact && !NUMBER.test(first))
-    return LABEL.test(first) && others.length > 0 && others.every((part) => NUMBER.test(part)) ? -parts.length : 0;
+  if (STATISTIC.test(first) || COEFFICIENT.test(first)) return 0;
+  if (isFact && !NUMBER.test(first)) {
+    const isRow = LABEL.test(first) && others.length > 0 && others.every((part) => NUMBER.test(part));
+    return isRow && !arePowers(others.map((part) => Number(part.replace(',', '.')))) ? -parts.length : 0;
+  }
   let numbers = 0;
   let neutral = 0;
   for (const part of parts.slice(0, MAX_CELLS)) {
