@@ -53,7 +53,7 @@ const OTHER = anyOf(
   SIGNING,
   startsOf(
     // Instruments and what belongs to them.
-    'calib kalibr [ée]talon taratur ijk justier adjust install instal inbetrieb mainten wartung gewartet manten manuten',
+    'calib (?:cal|qc)(?!\\p{L}) kalibr [ée]talon taratur ijk justier adjust install instal inbetrieb mainten wartung gewartet manten manuten',
     'manutenz onderhoud underh[åa]ll service clean licen[cs] warrant manufact fabri herstell produc produz tillverk',
     'software firmware version build compil background baseline blank dark reference',
     '(?:host|logger|pc|computer)\\s(?:date|time|clock)',

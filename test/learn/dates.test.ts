@@ -154,6 +154,13 @@ describe('the date of the run', () => {
     expect(meta(await read(`${line}\nOperator: Ada\nSample: S1\n\n${XY}`))).not.toHaveProperty('date');
   });
 
+  test('is not that of a calibration in a table of its own', async () => {
+    const text =
+      'Cal Date,Lot,Volts,Amps\n11/28/2025,C05,3374.5,3371.2\n\nTime,Temp,Flow\n0.1,20.1,3.1\n0.2,20.2,3.2\n';
+    expect(meta(await read(text))).not.toHaveProperty('date');
+    expect(meta(await read(text.replace('Cal ', 'Run ')))).toHaveProperty('date');
+  });
+
   test('is that of the first reading rather than that of the export', async () => {
     const text = `Date: 2026-03-01\nLogger: 7\n\ntime,T,n\n2026-01-05 10:00,21.5,1\n2026-01-05 10:10,21.6,2\n`;
     expect(meta(await read(text))['date']).toBe('2026-01-05T10:00:00');
