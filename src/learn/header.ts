@@ -268,7 +268,8 @@ const countPairs = (lines: readonly Line[], at: number, top: number): number =>
 /** Indexes of the lines directly above that can be names, nearest first: words only, about one for each column. */
 function namesAbove(lines: readonly Line[], body: Body, top: number): number[] {
   const found: number[] = [];
-  const width = body.kinds.length;
+  // Rows may be padded with empty cells.
+  const width = body.kinds.findLastIndex((kind) => kind !== 'any') + 1;
   for (let index = body.from - 1; index >= top && found.length < 3; index--) {
     const written = lines[index];
     if (!written) break;

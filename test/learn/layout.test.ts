@@ -552,3 +552,16 @@ test('settings that are padded to the width of the table are facts, with their u
     ['A1', 0.19],
   ]);
 });
+
+test('a small table that is padded with empty cells has the names directly above it', async () => {
+  const first = 'Lot,RP1Volts,RP2Volts,RP3Volts,,,,\nB1,3374.5,3371.2,3366.1,,,,\n,,,,,,,\n';
+  const second = 'Lot,Gain,Offset,,,,,\nB1,1.5,0.2,,,,,\nB2,1.6,0.1,,,,,\n,,,,,,,\n';
+  const last =
+    'Time,Temp,Flow,Volts,Amps,Power,A,B\n0.1,20,3,5,0.1,0.5,1,2\n0.2,21,3,5,0.2,0.6,1,2\n0.3,22,3,5,0.3,0.7,1,2\n';
+  const record = await read(`${first}${second}${last}`);
+  expect(record.tables.map((_, n) => [columns(record, n).join(), rows(record, n).length])).toEqual([
+    ['Lot,RP1Volts,RP2Volts,RP3Volts', 1],
+    ['Lot,Gain,Offset', 2],
+    ['Time,Temp,Flow,Volts,Amps,Power,A,B', 3],
+  ]);
+});
