@@ -145,6 +145,12 @@ export function openDatePlaces(lines: readonly Line[], end: number, title = '') 
   // A name alone in the line above a date that is alone in its line.
   const labelAbove = (n: number): string =>
     /^\P{L}{0,4}\p{L}\D{0,60}$/u.exec(lines[n - 1]?.text.trim() ?? '')?.[0] ?? '';
+  // The cell above one that is a date can be its name: `Lot,Expires` above `C05,2025-11-28`.
+  const nameAbove = (n: number, date: string): string => {
+    const { cells = [] } = lines[n] ?? {};
+    const above = lines[n - 1];
+    return above?.cells.length === cells.length ? (above.cells[cells.lastIndexOf(date)] ?? '') : '';
+  };
   const roleAt = (n: number, before: string, date: string, after: string): DateRole => {
     const { text = '' } = lines[n] ?? {};
     const words = [before, after, text.trim() === date ? labelAbove(n) : ''].find((each) => /\p{L}/u.test(each)) ?? '';
@@ -155,6 +161,7 @@ export function openDatePlaces(lines: readonly Line[], end: number, title = '') 
     const near = words.split(/ {2,}|[,;|\t]/).findLast((part) => /\p{L}/u.test(part)) ?? '';
     const own = words === before && roleOf(near) === 'run' ? near : words;
     const role = roleUnder(own, headings[n] ?? '');
+    if (!DATE_NAME.test(own) && role !== 'run' && roleOf(nameAbove(n, date)) === 'other') return 'other';
     // `PARAM,2026-02-01,EXPORTED`
     const [, behind = ''] = /^[,;\t|]([^,;\t|]+)[,;\t|]*$/.exec(text.slice(text.indexOf(date) + date.length)) ?? [];
     if (roleOf(behind) === 'other' && role !== 'run' && role !== 'end') return 'other';

@@ -161,6 +161,14 @@ describe('the date of the run', () => {
     expect(meta(await read(text.replace('Cal ', 'Run ')))).toHaveProperty('date');
   });
 
+  test('is not that of a cell below the name of another date', async () => {
+    const above = 'Lot,Expires,B1,B2,B3,Volts,,\nC05,2025-11-28,B1,12.1,12.2,3374.5,,\nOperator,Ada,,,,,,\n';
+    const row = (n: number) => `0.${n},20.${n},3.${n},5.${n},0.1${n},0.5,1,2\n`;
+    const text = `${above}Time,Temp,Flow,Volts,Amps,Power,A,B\n${[1, 2, 3, 4].map(row).join('')}`;
+    expect(meta(await read(text))).not.toHaveProperty('date');
+    expect(meta(await read(text.replace('Expires', 'Started')))['date']).toBe('2025-11-28');
+  });
+
   test('is that of the first reading rather than that of the export', async () => {
     const text = `Date: 2026-03-01\nLogger: 7\n\ntime,T,n\n2026-01-05 10:00,21.5,1\n2026-01-05 10:10,21.6,2\n`;
     expect(meta(await read(text))['date']).toBe('2026-01-05T10:00:00');
