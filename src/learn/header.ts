@@ -1,5 +1,5 @@
 import { alignCells } from '../parse/extract/aligned.js';
-import { repeatedIn, UNITS_LABEL, withGroups } from '../parse/extract/columns.js';
+import { isUnitsLabel, repeatedIn, withGroups } from '../parse/extract/columns.js';
 import { isBlank, isRule, type Line } from '../parse/lines.js';
 import { bareUnit, isHemisphere, isUnit, unitAfterSlash, unitInName } from '../parse/values/unit.js';
 import { isAlike, isBelowSettings } from './channel-settings.js';
@@ -350,7 +350,7 @@ const hasFacts = (line: Line): boolean => {
 function isUnitRow(line: Line | undefined): boolean {
   if (!line || DATE_NAME.test(line.cells[0] ?? '')) return false;
   const cells = filledCells(line);
-  const written = cells.filter((cell) => !/^[-–—]$/.test(cell) && !(cell === line.cells[0] && UNITS_LABEL.test(cell)));
+  const written = cells.filter((cell) => !/^[-–—]$/.test(cell) && !(cell === line.cells[0] && isUnitsLabel(cell)));
   return cells.length > 0 && written.filter(isUnitCell).length * 2 >= written.length + Number(written.length > 0);
 }
 

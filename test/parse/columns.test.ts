@@ -206,3 +206,21 @@ describe('cells at fixed positions', () => {
 test('a percentage beside the column that it is a percentage of keeps its name', async () => {
   expect(columns(await table('Peak,Area,Area %,RH %\n1,10,50,40\n', {}))).toEqual(['Peak', 'Area', 'Area %', 'RH [%]']);
 });
+
+describe('the label of a header line is no part of the first name', () => {
+  test.each([
+    ['with units', 'Name:Time\tVolt\nUnits: s\tV\n0\t1\n1\t2\n2\t3\n', ['Time [s]', 'Volt [V]']],
+    [
+      'of any kind, above a label of units',
+      'Trace: Time,Volt,Amp\nUnits:s,V,A\n0,1,2\n1,2,2\n2,3,2\n',
+      ['Time [s]', 'Volt [V]', 'Amp [A]'],
+    ],
+    ['without a row of units', 'Label: Time (s),Volt (V)\n0,1\n1,2\n2,3\n', ['Time [s]', 'Volt [V]']],
+    ['unless other names have a sign', 'Channel: 1,Channel: 2\n0,1\n1,2\n2,3\n', ['Channel: 1', 'Channel: 2']],
+    ['and not a single name', 'Name: 7,\n0,1\n1,2\n2,3\n', undefined],
+  ])('%s', async (_, text, expected) => {
+    const record = await read(text);
+    if (expected) expect(columns(record)).toEqual(expected);
+    else expect(columns(record).join()).not.toMatch(/^7/);
+  });
+});

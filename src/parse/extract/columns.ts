@@ -185,10 +185,10 @@ export interface Head {
 export function readHeader({ header, units }: Head): FileColumn[] {
   const unique = createUniqueNames();
   const width = Math.max(0, ...[...header, ...(units ? [units] : [])].map(({ cells }) => cells.length));
-  const names = joinRows(header, width);
+  const names = withoutLabel(joinRows(header, width), units);
   const areBracketed = units?.cells.some(isBracketed);
   return Array.from({ length: width }, (_, cell) => {
-    const written = units?.cells[cell] ?? '';
+    const written = (units?.cells[cell] ?? '').replace(cell === 0 ? LABEL_AND_UNIT : NOTHING, '');
     const isLabel = UNITS_LABEL.test(written);
     const isOther = areBracketed && /^\p{L}{2,}$/u.test(written) && !isUnit(written) && !isLabel;
     const isWord = names[cell] && (isOther || isHemisphere(written, names[cell]));
@@ -200,12 +200,28 @@ export function readHeader({ header, units }: Head): FileColumn[] {
   });
 }
 
+/** `Name:Time`, `Units: s`: the first cells of lines that say what they are. */
+const LABEL_AND_UNIT = /^(?:units?|einheit(?:en)?|unit[ée]s?|unidad(?:es)?|unit[àa])\s*[:=]\s*(?=\S)/i;
+const LABEL_AND_NAME =
+  /^(?:names?|labels?|columns?|channels?|parameters?|variables?|signals?|fields?|headers?|spalten?)\s*[:=]\s*(?=\S)/i;
+const NOTHING = /^(?!)/;
+
+function withoutLabel(names: readonly string[], units: Line | undefined): readonly string[] {
+  const [first = '', ...others] = names;
+  if (others.length === 0 || others.some((name) => /[:=]/.test(name))) return names;
+  const isLabelled = LABEL_AND_UNIT.test(units?.cells[0] ?? '');
+  return [first.replace(isLabelled ? /^\p{L}[\p{L} ]*\s?[:=]\s*(?=\S)/u : LABEL_AND_NAME, ''), ...others];
+}
+
 /** Beside `[min]`, the word `used` is not a unit but the rest of a name. */
 const isBracketed = (cell: string): boolean => /^(?:\[.*\]|\(.*\))$/.test(cell.trim());
 
 /** What the row of units is called, in its first cell, and what it calls a column of numbers without a unit. */
-export const UNITS_LABEL =
+const UNITS_LABEL =
   /^(?:n[or]\.?|rn|ts|units?|einheit(?:en)?|unit[ée]s?|unidad(?:es)?|unit[àa]|eenhe(?:id|den)|единицы|単位|单位)\s*:?$/i;
+
+/** Whether the first cell of a line says that it is the row of units, and perhaps also the first unit. */
+export const isUnitsLabel = (cell: string): boolean => UNITS_LABEL.test(cell) || LABEL_AND_UNIT.test(cell);
 
 /**
  * Names that span several header rows. Repetitions come from merged cells. A name that repeats in the last row needs the
