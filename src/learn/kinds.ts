@@ -110,18 +110,45 @@ const NAME_OF_FACT =
 export const isFactName = (name = ''): boolean => NAME_OF_FACT.test(name);
 
 /**
- * `Year` `Month` `Day` above `2020` `09` `22`: as many values as words. They are numbers, or most of them are measures, or
- * two of the words are names of facts, one beside the other, so that they are no name and its value.
+ * `Year` `Month` `Day` above `2020` `09` `22`: as many values as words, in the same cells. They are numbers, or most of them
+ * are measures, or two of the words are names of facts, one beside the other, so that they are no name and its value.
  */
 export function areNamesAbove({ cells }: Line, below: Line | undefined): boolean {
-  if (cells.length < 3 || !below || new Set(cells).size < cells.length) return false;
-  if (!cells.every((cell) => /^\p{L}{2}(?:[^\d:=]|(?<=[\p{L}\d])\d)*$/u.test(cell))) return false;
-  const areFacts = cells.some((cell, n) => isFactName(cell) && isFactName(cells[n + 1]));
+  const places = cells.flatMap((cell, n) => (cell === '' ? [] : [n]));
+  const names = places.map((n) => cells[n] ?? '');
+  if (!below || names.length < 2 || !areOfTables(cells)) return false;
+  if (!names.every((name) => /^\p{L}{2}(?:[^\d:=]|(?<=[\p{L}\d])\d)*$/u.test(name))) return false;
+  const areFacts = names.some((name, n) => isFactName(name) && isFactName(names[n + 1]));
   // Names without a gap between them are one: `PositionType`.
-  if (below.cells.length !== cells.length) return areFacts && below.cells.length > cells.length;
-  const measures = below.cells.filter((cell) => /^(?:[-+]?\d|true$|false$)/i.test(cell)).length;
+  if (below.cells.length !== cells.length) return names.length > 2 && areFacts && below.cells.length > cells.length;
+  if (below.cells.some((cell, n) => cell !== '' && cells[n] === '')) return false;
+  const values = places.map((n) => below.cells[n] ?? '');
+  const [first = '', ...others] = values;
+  const measures = values.filter((value) => MEASURE.test(value)).length;
+  const isMeasured = MEASURE.test(others[0] ?? '');
+  // The names of two facts could stand in these lines, too.
+  const isRow = !isFactName(first) && !isQuantity(first) && !isSubject(first);
+  const isLabelled = isMeasured && /\d/.test(first) && isPlainQuantity(names[1]);
+  const arePaired = isRow && isFactName(names[0]) && (isFactName(names[1]) || isLabelled);
+  if (names.length === 2) return arePaired && !/:/.test(below.text);
+  // Settings of channels have a name below a name: `Detector,PMT,APD` above `Gain,620,570`.
+  const hasLabel = isRow && /\d/.test(first) && measures === others.length;
   // Of a name and its value, several times in a line, half of the cells are words.
-  return areFacts || measures === cells.length || (cells.length > 3 && measures * 2 > cells.length);
+  return areFacts || hasLabel || measures === names.length || (names.length > 3 && measures * 2 > names.length);
+}
+
+const MEASURE = /^(?:[-+]?\d|true$|false$)/i;
+const isPlainQuantity = (name = ''): boolean => isQuantity(name) && name.trim().split(' ').length < 3;
+
+/** A different name in each cell. Beside an empty cell, or from the first name on again, another table can have the same names. */
+function areOfTables(cells: readonly string[]): boolean {
+  const names = new Set<string>();
+  for (const cell of cells) {
+    if (cell === '' || cell === cells[0]) names.clear();
+    if (cell !== '' && names.has(cell)) return false;
+    names.add(cell);
+  }
+  return true;
 }
 
 /** `rxGain   = 31` */

@@ -142,9 +142,11 @@ export async function measureLines(source: LineSource, file: MeasureContext): Pr
   const { failure, refusal, ...description } = await describeReadable(found, source, numbers.likely, file);
   const { isList, isProse } = description;
   const outside = outsideTables(found, lines);
+  const lost = new Set(description.lost);
   const net = await leaveOutWrong(description.mapping, description.record, {
     ...file,
-    lines: outside.filter((line) => !isBlank(line)),
+    lines: lines.filter((line, n) => lost.has(line) || !isBlank(outside[n] ?? line)),
+    lost,
     top: lines.slice(0, COMMENT_LINES),
     delimiter: source.delimiter,
     read: (mapping) => file.read({ ...mapping, ...numbers.likely }),
@@ -260,14 +262,21 @@ interface Description {
 
 /**
  * Describes as many tables as can be read with the resulting mapping. Leaves out those that cannot, or the smallest.
- * `failure`: why a table was left out; `refusal`: the same with the mapping.
+ * `failure`: why a table was left out; `refusal`: the same with the mapping; `lost`: the lines of those tables.
  */
 async function describeReadable(
   found: readonly FoundTable[],
   source: LineSource,
   marks: MarksMapping,
   { read, refuse }: MeasureContext,
-): Promise<Description & { record: FileRecord; failure?: FileError | undefined; refusal?: FileError | undefined }> {
+): Promise<
+  Description & {
+    record: FileRecord;
+    failure?: FileError | undefined;
+    refusal?: FileError | undefined;
+    lost: readonly Line[];
+  }
+> {
   let left = [...found];
   let [failure, refusal]: (FileError | undefined)[] = [];
   // The names and rows of tables that cannot be read are no facts either.
@@ -278,7 +287,9 @@ async function describeReadable(
   for (;;) {
     const described = describeFile(left, source, facts);
     try {
-      return { record: await read({ ...described.mapping, ...marks }), failure, refusal, ...described };
+      const record = await read({ ...described.mapping, ...marks });
+      const isLeft = markTables(left, source.lines);
+      return { record, failure, refusal, lost: source.lines.filter((_, n) => inTable[n] && !isLeft[n]), ...described };
     } catch (thrown) {
       if (!(thrown instanceof FileError)) throw thrown;
       failure ??= thrown;

@@ -5,7 +5,8 @@ import { compileSplit } from '../parse/cells.js';
 import type { Line, Refuse } from '../parse/lines.js';
 import { bareUnit, isUnit, unitInName } from '../parse/values/unit.js';
 import { factorsIn, wordsIn } from './column-units.js';
-import { areNamesAbove, kindOf } from './kinds.js';
+import { kindOf } from './kinds.js';
+import { type Fact, isWords, LABEL, openOddLines, PAIR, PATH, SAYS_NAME } from './odd-lines.js';
 import { type Objection, objectToTable } from './odd-tables.js';
 import { type FinderMapping, isRunningText } from './pieces.js';
 
@@ -22,8 +23,10 @@ interface Net {
 }
 
 interface NetContext {
-  /** Outside tables. */
+  /** Outside tables that are read. */
   readonly lines: readonly Line[];
+  /** Those in tables that cannot be read. */
+  readonly lost: ReadonlySet<Line>;
   /** The first lines of the file. */
   readonly top: readonly Line[];
   readonly delimiter: string | undefined;
@@ -123,9 +126,9 @@ const describeTable = ({ table = '', column, reason }: Objection): string =>
 
 type Read = Pick<FileRecord, 'meta' | 'tables'>;
 
-const findObjections = (record: Read, { lines, top, delimiter }: NetContext): Objection[] => [
-  ...objectToFacts(record, lines, delimiter),
-  ...record.tables.flatMap((table) => objectToTable(table, top, delimiter)),
+const findObjections = (record: Read, context: NetContext): Objection[] => [
+  ...objectToFacts(record, context),
+  ...record.tables.flatMap((table) => objectToTable(table, context.top, context.delimiter)),
   ...objectToUnscaled(record),
 ];
 
@@ -154,18 +157,6 @@ function objectToUnscaled({ meta, tables }: Read): Objection[] {
       })),
     ),
   ];
-}
-
-/** A fact, and the parts of its line around it if they are found. */
-interface Fact {
-  readonly name: string;
-  readonly text: string;
-  /** Neither a number nor a date. */
-  readonly isText: boolean;
-  readonly before: string;
-  readonly between: string;
-  readonly after: string;
-  readonly line: Line | undefined;
 }
 
 interface Context {
@@ -211,11 +202,6 @@ const DOUBTFUL: readonly Check[] = [
 ];
 
 const CELL_ADDRESS = /^[A-Z]{1,2}\d+$/;
-const LABEL = /^\p{L}[^:=]*[:=]$/u;
-const PATH = /^(?:[A-Za-z]:[\\/]|\\\\|https?:)/;
-/** Their values can be names. */
-const SAYS_NAME =
-  /ax[ie]s|label|column|dimension|type|mode|name|channel|field|param|header|quantity|signal|property|variable|measur|plot|sort|unit|source|method|group/i;
 const VALUE_IN_NAME =
   /\S\s{3,}(?![[(]|-\p{L})\S|\S\s+[=:]\s+(?![-\d.]+$)\S|(?<!\d)(?:\d{4}-\d\d-\d\d|\d{1,2}([./])\d{1,2}\1\d{4})(?!\d)/u;
 const PLACEHOLDER = /^\{\p{L}[\p{L} _]*\}$/u;
@@ -236,8 +222,6 @@ function isReadAsPair({ name }: Fact, { factNames }: Context): boolean {
 }
 /** `HEM 0`, `LIP 1+`, `ICT 0`: each cell is a name and its value. */
 const arePairs = ({ cells }: Line): boolean => cells.length > 2 && cells.every((cell) => /^\p{L}+ \d\S*$/u.test(cell));
-const PAIR = /(?:^|[\s,;{|])\p{L}[\p{L}\p{N} _.]{0,30}[:=]\s*(?![\\/])\S/gu;
-
 const folded = (text: string): string =>
   text
     .normalize('NFKC')
@@ -326,60 +310,32 @@ const isFew = (cells: number): boolean => cells > 1 && cells < 10;
 
 const hasPairs = (text: string): boolean => !PATH.test(text) && (text.match(PAIR)?.length ?? 0) > 1;
 
-function objectToFacts({ meta, tables }: Read, lines: readonly Line[], delimiter: string | undefined): Objection[] {
+function objectToFacts({ meta, tables }: Read, { lines, lost, delimiter }: NetContext): Objection[] {
   const columns = tables.flatMap((table) => table.columns.filter(({ invented }) => !invented));
   const context: Context = {
-    factNames: new Set([...meta.keys()].map((name) => folded(withoutNumber(name)))),
+    factNames: new Set(
+      [...meta.keys()].filter((name) => !CELL_ADDRESS.test(name)).map((name) => folded(withoutNumber(name))),
+    ),
     columnNames: new Set(columns.map(({ name }) => folded(withoutNumber(name)))),
     sign: delimiter === undefined ? undefined : compileSplit(delimiter).text,
   };
   const objections: Objection[] = [];
   const facts = locate(meta, lines, context);
-  const byLine = groupByLine(facts);
-  const rows = rowsOfWords(byLine);
-  const cut = new Set([...byLine].flatMap(([line, own]) => (isCutAtSign(line, own) ? [line] : [])));
+  const oddLine = openOddLines(lines, [...facts.values()], lost);
   const isSwapped = areSwapped([...facts.values()]);
-  const isNames = (line: Line, below: Line | undefined) => areNamesAbove(line, below) || areLabelsAbove(line, below);
-  const named = new Set(lines.flatMap((line, n) => (isNames(line, lines[n + 1]) ? lines.slice(n, n + 2) : [])));
   for (const [name, fact] of facts) {
     if (fact.text === '' || name === 'date' || meta.get(name)?.value === null) continue;
-    const [wrong] = WRONG.find(([, fits]) => fits(fact, context)) ?? [];
-    if (wrong !== undefined) objections.push({ fact: name, reason: wrong, isWrong: true });
-    else if (fact.line && named.has(fact.line))
-      objections.push({ fact: name, reason: 'a line of names is above a line of their values', isWrong: true });
-    else if (fact.line && isPartial(fact.line, byLine.get(fact.line) ?? []))
-      objections.push({ fact: name, reason: 'other values of its line are not read', isWrong: true });
-    else if (fact.line && cut.has(fact.line))
-      objections.push({
-        fact: name,
-        reason: 'a value of its line contains another name with its value',
-        isWrong: true,
-      });
-    else if (isSwapped && isWords(fact)) objections.push({ fact: name, reason: SWAPPED, isWrong: true });
-    else if (fact.line && rows.has(fact.line))
-      objections.push({ fact: name, reason: 'the line may be a row of a table' });
-    else {
-      const [doubt] = DOUBTFUL.find(([, fits]) => fits(fact, context)) ?? [];
-      if (doubt !== undefined) objections.push({ fact: name, reason: doubt });
-    }
+    const [wrong] = WRONG.find(([, fits]) => fits(fact, context)) ?? (isSwapped && isWords(fact) ? [SWAPPED] : []);
+    const odd = wrong === undefined ? fact.line && oddLine(fact.line) : { reason: wrong, isWrong: true };
+    const [doubt] = odd === undefined ? (DOUBTFUL.find(([, fits]) => fits(fact, context)) ?? []) : [];
+    if (odd) objections.push({ fact: name, ...odd });
+    else if (doubt !== undefined) objections.push({ fact: name, reason: doubt });
   }
   return objections;
 }
 
-/** `Sample Name:   Measured:` directly above `Kaolin 5   14 March 2023`. */
-function areLabelsAbove(line: Line, below: Line | undefined): boolean {
-  if (below?.number !== line.number + 1) return false;
-  const [labels, values] = [line, below].map(({ text }) => text.trim().split(/\t+|\s{2,}/));
-  const isLabel = (cell: string) => LABEL.test(cell);
-  return (
-    labels?.length === values?.length && (labels?.length ?? 0) > 1 && !!labels?.every(isLabel) && !values?.some(isLabel)
-  );
-}
-
 const SWAPPED = 'values seem to stand before their names';
 const MIN_SWAPPED = 3;
-
-const isWords = ({ text, isText }: Fact): boolean => isText && !/\d/.test(text);
 
 /** `3677,88  Mean`, several times: other names of the file are values, too. */
 const areSwapped = (facts: readonly Fact[]): boolean =>
@@ -433,54 +389,4 @@ function findPlace(line: Line, fact: Fact, context: Context): { fact: Fact; isCu
     }
   }
   return cut && { fact: cut, isCut: true };
-}
-
-/** Fewer words can be several values of one name. */
-const MIN_WORDS = 3;
-
-function groupByLine(facts: ReadonlyMap<string, Fact>): ReadonlyMap<Line, readonly Fact[]> {
-  const byLine = new Map<Line, Fact[]>();
-  for (const fact of facts.values()) {
-    const known = fact.line && byLine.get(fact.line);
-    if (known) known.push(fact);
-    else if (fact.line) byLine.set(fact.line, [fact]);
-  }
-  return byLine;
-}
-
-/**
- * `Plate,Name,,Type,96`, `Delay,QUANT,2.5`: the word was read as the value of the first cell, and the number beside it was
- * not read. `User,Ada,Size,2`: words and numbers were read as values of one name.
- */
-function isPartial({ cells }: Line, own: readonly Fact[]): boolean {
-  const [first] = own;
-  if (!first || own.some(({ name }) => name !== first.name)) return false;
-  const isNumber = (cell: string) => kindOf(cell) === 'number';
-  if (own.some(isWords) && own.some(({ text }) => isNumber(text))) return true;
-  const isBeside = (cell: string, n: number) => isNumber(cell) && own.some(({ text }) => text === cells[n - 1]);
-  return own.every(isWords) && cells.some((cell, n) => n > 1 && isBeside(cell, n));
-}
-
-/** `Legend: PROBE : {DN},PROBE : {DN}`: the comma may be a part of the value. */
-const isCutAtSign = ({ cells }: Line, own: readonly Fact[]): boolean =>
-  own.length > 1 &&
-  own.some(({ text, isText }) => isText && !PATH.test(text) && !cells.includes(text) && text.match(PAIR) !== null);
-
-/** A name with several different words, which are names of columns, and the lines with several values directly below it. */
-function rowsOfWords(byLine: ReadonlyMap<Line, readonly Fact[]>): ReadonlySet<Line> {
-  const rows = new Set<Line>();
-  let last = 0;
-  for (const [line, own] of [...byLine].sort(([a], [b]) => a.number - b.number)) {
-    const isOneName = own.every(({ name }) => name === own[0]?.name);
-    const isRow = last > 0 && last === line.number - 1 && (own.length > 1 || line.cells[1] === '');
-    if (!isOneName || !(isRow || areNames(own))) continue;
-    rows.add(line);
-    last = line.number;
-  }
-  return rows;
-}
-
-function areNames(own: readonly Fact[]): boolean {
-  const isName = ({ name, text, isText }: Fact) => isText && !SAYS_NAME.test(name) && !/\d/.test(text) && !isUnit(text);
-  return own.length >= MIN_WORDS && new Set(own.map(({ text }) => text)).size === own.length && own.every(isName);
 }

@@ -51,6 +51,15 @@ export function objectToTable(
   const [first, ...others] = named.map(({ name }) => name);
   if (first !== undefined && !isSubject(first) && isNameOfLine(first, others, lines))
     objections.push({ table, column: first, reason: 'the name is that of its line' });
+  else if (
+    first !== undefined &&
+    others.length > 0 &&
+    LABEL_AND_NAME.test(first) &&
+    !others.some((name) => /[:=]/.test(name))
+  )
+    objections.push({ table, column: first, reason: 'its name may begin with that of its line' });
+  const fact = factAmong(columns, rows);
+  if (fact !== undefined) objections.push({ table, reason: `the row with ${JSON.stringify(fact)} may be a fact` });
   return objections;
 }
 
@@ -109,6 +118,22 @@ function isListBelowFact(columns: Table['columns'], rows: Rows): boolean {
   if (second?.invented || second?.unit !== undefined || isQuantity(second?.name ?? '')) return false;
   const names = rows.map(([cell]) => cell?.text ?? '');
   return names.every((name) => kindOf(name) === 'text') && new Set(names).size === names.length;
+}
+
+const LABEL_AND_NAME = /^\p{L}{3}[\p{L} ]*[:=] ?\p{L}/u;
+
+/** `Operator,Ada,,` below rows of numbers: the name of a fact, one other word, and nothing where the others have numbers. */
+function factAmong(columns: Table['columns'], rows: Rows): string | undefined {
+  const isNumber = (row: Rows[number], n: number) => typeof row[n]?.value === 'number';
+  const own = [rows[0], rows.at(-1)].find((row) => {
+    const filled = row?.filter(({ text }) => text !== '') ?? [];
+    const [name] = filled;
+    return filled.length === 2 && name === row?.[0] && isFactName(name?.text) && !isSubject(name?.text ?? '');
+  });
+  const others = rows.filter((row) => row !== own);
+  const numeric = columns.filter((_, n) => others.every((row) => isNumber(row, n)));
+  const isOdd = own !== undefined && others.length > 0 && numeric.length > 0;
+  return isOdd && numeric.every((column) => own[columns.indexOf(column)]?.text === '') ? own[0]?.text : undefined;
 }
 
 /** The first or last row has words in columns where all others have numbers: in most of them, if the columns have names. */

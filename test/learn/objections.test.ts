@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { ParseMapping } from '../../src/config/vocabulary.js';
 import { leaveOutWrong } from '../../src/learn/objections.js';
 import type { Column, FileRecord, Table, Value } from '../../src/model.js';
-import { createRefuse } from '../../src/parse/lines.js';
+import { createRefuse, type Line } from '../../src/parse/lines.js';
 import { measured, meta, read } from '../support/reading.js';
 
 const asValue = (text: string): Value => ({ value: /^-?\d+(?:\.\d+)?$/.test(text) ? Number(text) : text, text });
@@ -25,7 +25,7 @@ async function check(text: string, facts: Record<string, string>, tables: readon
   const lines = text.split('\n').map((line, n) => ({ number: n + 1, text: line, cells: line.split(/[,\t]/) }));
   const refuse = createRefuse('run.txt');
   const net = await leaveOutWrong(mapping, record(mapping), {
-    ...{ lines, top: lines, delimiter, refuse },
+    ...{ lines, lost: new Set<Line>(), top: lines, delimiter, refuse },
     read: async (left) => record(left),
   });
   return { kept: [...net.record.meta.keys()], doubts: net.doubts, refusal: net.refusal?.message };
@@ -66,6 +66,36 @@ describe('a fact that the text does not support is left out', () => {
       'the first of several names with digits',
       'Lot\tExpires\tCL1 Done\tCL1 Volts\nC05\t11/28/2025\tTrue\t88.5',
       { Lot: 'Expires' },
+      'a line of names is above a line of their values',
+    ],
+    [
+      'names above values, padded with empty cells',
+      'Lot,Amps,RP1Volts,,,\nB1,3374.5,12.5,,,\nMode,scan,,,,',
+      { Lot: 'Amps', 'Lot (2)': 'RP1Volts' },
+      'a line of names is above a line of their values',
+    ],
+    [
+      'values below names, beside another table',
+      'Lot,Volts,Amps,,Lot,Volts\nB1,3374.5,12.5,,B2,3371.2',
+      { B1: '3374.5', 'B1 (2)': '12.5' },
+      'a line of names is above a line of their values',
+    ],
+    [
+      'a name and that of a quantity',
+      'Sample,Weight,,\nS-17,12.5,,',
+      { Sample: 'Weight' },
+      'a line of names is above a line of their values',
+    ],
+    [
+      'rows below names and their units',
+      'Sample,Signal\n,mV\nS-01,1.5\nS-02,2.5\nS-03,3.5',
+      { 'S-03': '3.5', 'S-02': '2.5' },
+      'a line of names is above a line of their values',
+    ],
+    [
+      'the names of two facts',
+      'Analyst,Date\nAda,Monday',
+      { Analyst: 'Date' },
       'a line of names is above a line of their values',
     ],
     [
@@ -152,6 +182,10 @@ test.each([
   ['the same letters in another word before', 'Injector: 15\nInj: 1', { Inj: '1' }],
   ['the same letters in its line before', 'Injected: 6/12/2018   Inj: 1', { Inj: '1' }],
   ['the same digit in its line before', 'Gain,10.000,0,30', { Gain: '10.000', 'Gain (2)': '0' }],
+  ['a word above a name and a number', 'Project,Viscosity\nRun,17', { Project: 'Viscosity', Run: '17' }],
+  ['a word above a count', 'Detector,absorbance\nNo. of scans,38', { Detector: 'absorbance', 'No. of scans': '38' }],
+  ['a fact above another one', 'Sample,Mean\nOperator,Date 7', { Sample: 'Mean', Operator: 'Date 7' }],
+  ['settings of two channels', 'Detector,PMT,APD\nGain,620,570', { Detector: 'PMT', Gain: '620', 'Gain (2)': '570' }],
   ['a text with commas', 'Comment: red, green, blue', { Comment: 'red, green, blue' }],
 ])('a fact that is right is kept without a doubt: %s', async (_, text, facts) => {
   expect(await check(text, facts, [], ',')).toEqual({ kept: Object.keys(facts), doubts: [], refusal: undefined });
@@ -202,6 +236,22 @@ describe('a table that the text does not support', () => {
     expect((await check('', {}, [table])).doubts.join()).toMatch(/a list of facts/);
     const samples = tableOf([{ name: 'Sample' }, { name: 'Result' }], ['Kaolin', '1.2'], ['Quartz', '0.1']);
     expect((await check('', {}, [samples])).doubts).toEqual([]);
+  });
+
+  test('a row that has a fact and none of the numbers of the others', async () => {
+    const names = [{ name: 'Control' }, { name: 'Level' }, { name: 'Found' }];
+    const all = [
+      ['pH', 'low', '5.1'],
+      ['pH', 'high', '7.1'],
+    ];
+    const found = await check('', {}, [tableOf(names, ...all, ['Operator', 'Ada', ''])]);
+    expect(found.doubts).toEqual(['the table "readings" may be wrong: the row with "Operator" may be a fact']);
+    expect((await check('', {}, [tableOf(names, ...all, ['Sample', 'mid', ''])])).doubts).toEqual([]);
+  });
+
+  test('the label of a line that is left in a name', async () => {
+    const table = tableOf([{ name: 'Trace: Time' }, { name: 'ECG' }], ['0', '1'], ['2', '3']);
+    expect((await check('', {}, [table])).doubts.join()).toMatch(/"Trace: Time" .* may begin with that of its line/);
   });
 
   test('the name of a line is no name of a column', async () => {
@@ -317,6 +367,32 @@ describe('a value that was cut at a sign is left out', () => {
   ])('other than %j', async (line, expected) => {
     expect(meta(await readBelow(line, 'Mode: A, Slit: 2'))).toMatchObject({ ...expected, Slit: 2 });
   });
+});
+
+test('words below words in the same cells are a doubt', async () => {
+  const small =
+    'Device,X,,,,,,\nName,Level,Result,,Name,Level,Result,\nGlucose,Low,Pass,,Lactate,Low,Fail,\nMode,scan,,,,,,\n';
+  const row = (n: number) => `0.${n},20.${n},3.${n},5.${n},0.1${n},0.5,1,2\n`;
+  const { assumed } = await read(
+    `${small},,,,,,,\nTime,Temp,Flow,Volts,Amps,Power,A,B\n${[1, 2, 3, 4].map(row).join('')}`,
+  );
+  expect(assumed).toEqual([
+    'facts that may be wrong, because the line may be a row of a table: "Name" ("Level"), "Glucose" ("Low"), "Lactate" ("Low")',
+  ]);
+});
+
+test('a value that is also the address of a cell is no other name', async () => {
+  expect((await check('Lot,X\nB1,True', { A1: 'Lot', B1: 'X', A2: 'B1' }, [], ',')).doubts).toEqual([]);
+});
+
+test('rows of a table that cannot be read are no facts', async () => {
+  const small = 'Lot,Expires,Lot,RP1Volts,B1,B1,,\nC05,11/28/2025,C06,3374.5,3371.2,12.1,,\n';
+  const row = (n: number) => `0.${n},20.${n},3.${n},5.${n},0.1${n},0.5,1,2\n`;
+  const record = await read(
+    `${small},,,,,,,\nOperator,Ada,,,,,,\n,,,,,,,\nTime,Temp,Flow,Volts,Amps,Power,A,B\n${[1, 2, 3, 4].map(row).join('')}`,
+  );
+  expect(meta(record)).toEqual({ Operator: 'Ada' });
+  expect(record.assumed?.join()).toContain('left out, because the line is in a table that cannot be read: "Lot"');
 });
 
 describe('values under a name of which only some are read are left out', () => {
