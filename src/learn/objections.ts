@@ -135,6 +135,7 @@ const findObjections = (record: Read, context: NetContext): Objection[] => [
 /** A factor whose name is that of no column can concern any number. */
 function objectToUnscaled({ meta, tables }: Read): Objection[] {
   const factors = factorsIn(meta);
+  if (factors.size === 0) return [];
   const factorOf = (column: string) => factors.get(wordsIn(column)) ?? factors.get(`${wordsIn(column)} axis`);
   const written = (factor: string) => `${JSON.stringify(factor)} (${meta.get(factor)?.text})`;
   const named = tables.flatMap(({ name: table, columns }) =>

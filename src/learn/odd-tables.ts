@@ -130,10 +130,10 @@ function factAmong(columns: Table['columns'], rows: Rows): string | undefined {
     const [name] = filled;
     return filled.length === 2 && name === row?.[0] && isFactName(name?.text) && !isSubject(name?.text ?? '');
   });
+  if (own === undefined || rows.length < 2) return undefined;
   const others = rows.filter((row) => row !== own);
-  const numeric = columns.filter((_, n) => others.every((row) => isNumber(row, n)));
-  const isOdd = own !== undefined && others.length > 0 && numeric.length > 0;
-  return isOdd && numeric.every((column) => own[columns.indexOf(column)]?.text === '') ? own[0]?.text : undefined;
+  const numeric = columns.flatMap((_, n) => (others.every((row) => isNumber(row, n)) ? [n] : []));
+  return numeric.length > 0 && numeric.every((n) => own[n]?.text === '') ? own[0]?.text : undefined;
 }
 
 /** The first or last row has words in columns where all others have numbers: in most of them, if the columns have names. */
