@@ -5,8 +5,11 @@ import { describe, expect, test } from 'vitest';
 import { type ParseMapping, withDefaults } from '../../src/config/vocabulary.js';
 import { FileError } from '../../src/errors.js';
 import { openSheets } from '../../src/parse/formats/workbook.js';
+import { limitBacktracking } from '../../src/system/process.js';
+import { childrenOf, peakMemoryOf } from '../support/child-processes.js';
 import { mutations } from '../support/mutations.js';
 import { opened, readOrRefuse } from '../support/reading.js';
+import { until } from '../support/until.js';
 
 const open = (bytes: Uint8Array, mapping: ParseMapping = {}) =>
   openSheets({ ...opened(bytes, 'runs/plate.xlsx'), options: withDefaults(mapping) });
@@ -331,6 +334,33 @@ test.each(['sectors', 'directory entries'])(
     expect(error).toMatchObject({ message: expect.stringContaining('damaged or truncated') });
   },
 );
+
+/** Reading it takes tenths of a second. */
+const wide = () => {
+  const row = (n: number) => Array.from({ length: 100 }, (_, at) => `S${n} (${at})`);
+  return bytesOf(bookOf({ S: Array.from({ length: 1000 }, (_, n) => row(n)) }));
+};
+
+test('a workbook that ends the process in which it is read is refused, and the next one is read', async () => {
+  // None that waits for a workbook.
+  for (const pid of childrenOf(process.pid)) process.kill(pid, 'SIGKILL');
+  await until('the others have ended', () => childrenOf(process.pid).length === 0);
+  const reading = refusal(wide());
+  await until('its process has started', () => childrenOf(process.pid).length > 0);
+  for (const pid of childrenOf(process.pid)) process.kill(pid, 'SIGABRT');
+  const error = await reading;
+  expect(error.message).toContain('it takes more than 1 GB of memory');
+  expect(error.hint).toContain('export it as .csv');
+  expect(await sheets(bytesOf(bookOf({ S: [[1]] })))).toEqual([{ name: 'S', lines: [['1']] }]);
+});
+
+test('the limit on backtracking in expressions of mappings does not make workbooks large', async () => {
+  limitBacktracking();
+  const before = peakMemoryOf(process.pid);
+  await sheets(wide());
+  const [pid = expect.fail('no process')] = childrenOf(process.pid);
+  expect(peakMemoryOf(pid) + peakMemoryOf(process.pid) - before).toBeLessThan(300e6);
+});
 
 test('a text without a length, in a damaged .xls, takes no memory', async () => {
   const bytes = Buffer.from(bytesOf(bookOf({ S: TABLE }), 'xls'));

@@ -1,5 +1,6 @@
 import { appendFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { utils, write as xlsx } from '@e965/xlsx';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { systemClock } from '../../src/clock.js';
 import { loadConfig } from '../../src/config/load.js';
@@ -8,7 +9,9 @@ import { runGoldenTests } from '../../src/mapping/tests.js';
 import type { DiskFile } from '../../src/model.js';
 import { keepHeapSmall } from '../../src/system/process.js';
 import { identify, stampOf } from '../../src/watch/identify.js';
+import { childrenOf } from '../support/child-processes.js';
 import { tempFolder } from '../support/temp-folder.js';
+import { until } from '../support/until.js';
 
 vi.mock(import('../../src/system/process.js'), async (original) => ({ ...(await original()), keepHeapSmall: vi.fn() }));
 
@@ -19,7 +22,7 @@ function setUp(keys = '', limits: Parameters<typeof createReaders>[0] = {}) {
   const [instrument = expect.fail('no instrument')] = loadConfig(join(folder, 'labfeed.yaml')).instruments;
   const readers = createReaders(limits);
   onTestFinished(() => readers.stop());
-  const write = (name: string, content: string): DiskFile => {
+  const write = (name: string, content: string | Uint8Array): DiskFile => {
     const path = join(folder, name);
     writeFileSync(path, content);
     return { path, location: path, ...stampOf(statSync(path, { bigint: true })) };
@@ -158,6 +161,17 @@ test('a preview is made in a thread, and can be cancelled', async () => {
   cancelled.abort();
   await expect(preview).rejects.toThrow('reading was stopped');
   expect(await readers.preview(task, new AbortController().signal)).toMatchObject({ ok: true, draft: { tags: ['a'] } });
+});
+
+test('a process that reads a workbook ends with the thread that has started it', async () => {
+  const { reader, write } = setUp();
+  const rows = Array.from({ length: 3000 }, (_, n) => Array.from({ length: 100 }, (_unused, at) => `S${n} (${at})`));
+  const book = utils.book_new(utils.aoa_to_sheet(rows));
+  const reading = reader.read(write('a.xlsx', xlsx(book, { type: 'buffer', bookType: 'xlsx' })), NOW);
+  await until('it has started', () => childrenOf(process.pid).length > 0);
+  reader.close();
+  await expect(reading).rejects.toThrow('reading was stopped');
+  await until('it has ended', () => childrenOf(process.pid).length === 0);
 });
 
 function balance() {

@@ -3,9 +3,9 @@ import { CFB, read, SSF } from '@e965/xlsx';
 
 // @ts-check
 /**
- * Reads a workbook in a thread: the library cannot be interrupted, a damaged .xls can make it loop, and its memory has
- * no limit. A thread can be terminated, and its memory is limited.
- * Plain JavaScript, so that the thread can start from the sources as well as from the build.
+ * Reads a workbook in a thread of `sheet-process.js`: the library cannot be interrupted, a damaged .xls can make it loop,
+ * and its memory has no limit. A process can be killed, and the memory of a thread is limited.
+ * Plain JavaScript, so that both can start from the sources as well as from the build.
  */
 
 /** @import { CellObject, WorkBook } from '@e965/xlsx' */
@@ -29,8 +29,7 @@ const ERRORS = new Map([
 ]);
 
 /**
- * Behind the end of a part, the library reads a length that is no number, and adds to a text until all memory is used. A
- * single large allocation ends the whole process, whatever the limit of a thread.
+ * Behind the end of a part, the library reads a length that is no number, and adds to a text until all memory is used.
  */
 Object.defineProperty(Buffer.prototype, 'read_shift', {
   /** @param {(this: Buffer, size: number, type: unknown) => unknown} read */

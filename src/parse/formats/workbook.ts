@@ -1,5 +1,5 @@
+import { type ChildProcess, fork } from 'node:child_process';
 import { promisify } from 'node:util';
-import { Worker } from 'node:worker_threads';
 import { crc32, inflateRaw } from 'node:zlib';
 import type { ParseOptions } from '../../config/vocabulary.js';
 import { systemCode } from '../../errors.js';
@@ -54,7 +54,7 @@ export async function openSheets(file: OpenFile): Promise<Workbook> {
   const bytes = await loadWhole(file);
   try {
     const { parts, names } = await partsOf(bytes, refuse);
-    const workbook = await readInThread({ parts, names, decimal }, maxMsFor(options, bytes.byteLength), signal);
+    const workbook = await readInProcess({ parts, names, decimal }, maxMsFor(options, bytes.byteLength), signal);
     known.workbook = { ...workbook, decimal };
     return workbook;
   } catch (error) {
@@ -145,43 +145,79 @@ function refuseLoop(next: readonly (readonly number[])[]): void {
   if (left.length < next.length) throw damaged();
 }
 
-const MAX_MEMORY_MB = 1024;
+type Answer = Workbook | { readonly problem: string };
 
-/** Reads a workbook in a thread, which is terminated if it exceeds its time or memory. */
-function readInThread(workbook: object, maxMs: number, signal?: AbortSignal): Promise<Workbook> {
-  signal?.throwIfAborted();
-  const worker = new Worker(new URL('./sheet-worker.js', import.meta.url), {
-    workerData: workbook,
-    resourceLimits: { maxOldGenerationSizeMb: MAX_MEMORY_MB },
-    // It is plain JavaScript: what a process needs for other sources would only take time here.
-    execArgv: [],
+/** An idle process keeps 40 MB. */
+const IDLE_MS = 10_000;
+/** Processes that wait for the next workbook, with the timers that end them. */
+const idle = new Map<ChildProcess, NodeJS.Timeout>();
+
+function startProcess(): ChildProcess {
+  const started = fork(new URL('./sheet-process.js', import.meta.url), {
+    // What this process needs for other sources would only take time there.
+    ...{ cwd: '/', execArgv: [], serialization: 'advanced' },
     // The library prints warnings.
-    ...{ stdout: true, stderr: true },
+    stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
   });
-  return new Promise<Workbook>((resolve, reject) => {
+  // Only while it reads, it keeps this process alive.
+  started.unref();
+  // If it cannot be started, nothing can be sent to it either.
+  return started.on('error', () => undefined).on('exit', () => idle.delete(started));
+}
+
+function takeProcess(): ChildProcess {
+  const [[waiting, timer] = []] = idle;
+  if (!waiting) return startProcess();
+  clearTimeout(timer);
+  idle.delete(waiting);
+  waiting.channel?.ref();
+  return waiting;
+}
+
+function putBack(child: ChildProcess): void {
+  child.channel?.unref();
+  idle.set(child, setTimeout(() => child.kill('SIGKILL'), IDLE_MS).unref());
+}
+
+/** Reads a workbook in another process, which is killed if it takes too long. */
+async function readInProcess(workbook: object, maxMs: number, signal?: AbortSignal): Promise<Workbook> {
+  signal?.throwIfAborted();
+  const child = takeProcess();
+  const over = new AbortController();
+  const answer = await new Promise<Answer>((resolve, reject) => {
     const tooLong = setTimeout(() => {
       reject(new WorkbookProblem(`reading it took longer than ${maxMs / 1000} s`, raiseSeconds(maxMs)));
     }, maxMs);
-    const onAbort = () => reject(signal?.reason);
-    signal?.addEventListener('abort', onAbort, { once: true });
-    worker.once('message', resolve);
-    worker.once('error', (error) => reject(problemOf(error)));
-    worker.once('exit', () => {
+    const onExit = (_code: unknown, killedBy: string | null) => reject(problemOf(killedBy ?? ''));
+    child.once('message', resolve).once('exit', onExit);
+    signal?.addEventListener('abort', () => reject(signal.reason), { signal: over.signal });
+    over.signal.addEventListener('abort', () => {
       clearTimeout(tooLong);
-      signal?.removeEventListener('abort', onAbort);
-      reject(new WorkbookProblem('reading it stopped unexpectedly'));
+      child.off('message', resolve).off('exit', onExit);
     });
-  }).finally(() => worker.terminate());
+    child.send(workbook, (error) => error && reject(problemOf('')));
+  })
+    .catch((error: unknown) => {
+      child.kill('SIGKILL');
+      throw error;
+    })
+    .finally(() => over.abort());
+  putBack(child);
+  if ('problem' in answer) throw problemOf(answer.problem);
+  return answer;
 }
 
-function problemOf(error: unknown): WorkbookProblem {
-  if (systemCode(error) === 'ERR_WORKER_OUT_OF_MEMORY') {
-    return new WorkbookProblem(`it takes more than ${MAX_MEMORY_MB} MB of memory`, 'split it, or export it as .csv');
-  }
-  const message = error instanceof Error ? error.message : String(error);
-  if (/password|encrypt/i.test(message)) return new WorkbookProblem('it is protected', 'save it without a password');
-  if (/are filled$/.test(message)) return new WorkbookProblem(message, 'delete the cells far below the data');
-  return new WorkbookProblem(message);
+/** How Node ends a thread or a process where memory runs out. */
+const OUT_OF_MEMORY = ['ERR_WORKER_OUT_OF_MEMORY', 'SIGABRT', 'SIGTRAP', 'SIGILL'];
+
+/** `reason`: of the library, or how its process ended. */
+function problemOf(reason: string): WorkbookProblem {
+  if (OUT_OF_MEMORY.includes(reason))
+    return new WorkbookProblem('it takes more than 1 GB of memory', 'split it, or export it as .csv');
+  if (reason === '' || /^SIG[A-Z]+$/.test(reason)) return new WorkbookProblem('reading it stopped unexpectedly');
+  if (/password|encrypt/i.test(reason)) return new WorkbookProblem('it is protected', 'save it without a password');
+  if (/are filled$/.test(reason)) return new WorkbookProblem(reason, 'delete the cells far below the data');
+  return new WorkbookProblem(reason);
 }
 
 interface ZipPart {
