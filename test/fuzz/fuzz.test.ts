@@ -58,11 +58,8 @@ function startPerformer(kind: string, folder: string) {
   let child: ChildProcess | undefined;
   let performed = 0;
   const most = { cpuMs: 0, memoryMb: 0 };
-  // The generated files come from a source of these tests.
-  const execArgv =
-    kind === 'generated' || kind === 'mappings'
-      ? ['--import', new URL('../support/typescript.mjs', import.meta.url).href]
-      : [];
+  // It uses sources of these tests.
+  const execArgv = ['--import', new URL('../support/typescript.mjs', import.meta.url).href];
   const script = fileURLToPath(new URL('perform.mjs', import.meta.url));
   const start = () => fork(script, [kind, folder], { stdio: 'pipe', execArgv });
 

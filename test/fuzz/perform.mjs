@@ -1,5 +1,6 @@
 import { LabfeedError } from '../../dist/errors.js';
 import { keepHeapSmall, limitBacktracking } from '../../dist/system/process.js';
+import { childrenOf, peakMemoryOf } from '../support/child-processes.ts';
 
 /*
  * Performs the case of each seed that it is sent, and answers what is wrong with its outcome.
@@ -23,7 +24,8 @@ process.on('message', async (seed) => {
     const isRefusal = error instanceof LabfeedError && !/this is a bug/.test(error.hint ?? '');
     if (!isRefusal) problem = `fails with ${error?.stack ?? error}`;
   }
-  const memoryMb = Math.round(process.resourceUsage().maxRSS / 1024);
+  // Workbooks are read in another process.
+  const memoryMb = Math.round(Math.max(...[process.pid, ...childrenOf(process.pid)].map(peakMemoryOf)) / 2 ** 20);
   const { user, system } = process.cpuUsage(before);
   process.send({ seed, what, problem, memoryMb, cpuMs: Math.round((user + system) / 1000) });
 });

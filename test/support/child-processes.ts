@@ -8,7 +8,8 @@ export const childrenOf = (pid: number): number[] =>
     .map(Number);
 
 /** The most memory that a process has had, in bytes. */
-export const peakMemoryOf = (pid: number): number => 1024 * Number(/^VmHWM:\s+(\d+) kB$/m.exec(statusOf(pid))?.[1]);
+export const peakMemoryOf = (pid: number): number =>
+  1024 * Number(/^VmHWM:\s+(\d+) kB$/m.exec(statusOf(pid))?.[1] ?? 0);
 
 function statusOf(pid: number): string {
   try {
