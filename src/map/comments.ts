@@ -323,8 +323,8 @@ function summariseTable(table: Table, where: string): string[] {
 
 /** `Weight (mg): 12 values from 0.5 to 2.1, median 1.2`. */
 function summaryLine(cells: readonly Value[]): string {
-  const [name, unit, n, min, median, max] = cells.map(({ text }) => text);
-  const column = unit ? `${name} (${unit})` : name;
+  const [name = '', unit, n, min, median, max] = cells.map(({ text }) => text);
+  const column = headingOf({ name, unit });
   if (min)
     return singleLine(`${column}: ${n === '1' ? '1 value' : `${n} values`} from ${min} to ${max}, median ${median}`);
   return singleLine(n ? `${column}: ${n === '1' ? '1 text' : `${n} texts`}` : `${column}: no numbers`);

@@ -14,7 +14,7 @@ import {
   thin,
   wellAt,
 } from './plot-columns.js';
-import { isPartial } from './tables.js';
+import { headingOf, isPartial } from './tables.js';
 
 /** Why there is no plot, as a phrase. `column`: the one that the mapping names and the file lacks. */
 interface NoPlot {
@@ -48,8 +48,8 @@ export function describePlot(plot: Plot): string {
   const isOneColumn = names.length > 1 && plot.y.name !== VALUE && !names.some((name) => name.startsWith(plot.y.name));
   const few = isOneColumn ? `${plot.y.name} of ${joinWords(names)}` : joinWords(names);
   const shown = names.length > 4 ? `${formatCount(names.length)} series of ${plot.y.name}` : few;
-  const of = singleLine(shown + (plot.y.unit ? ` (${plot.y.unit})` : ''));
-  const against = singleLine(axisTitle(plot.x));
+  const of = singleLine(headingOf({ name: shown, unit: plot.y.unit }));
+  const against = singleLine(headingOf(plot.x));
   switch (plot.kind) {
     case 'heatmap':
       return `heat map of ${of} on a plate of ${plot.rows} × ${plot.columns} wells`;
@@ -60,8 +60,6 @@ export function describePlot(plot: Plot): string {
       return `${plot.kind === 'line' ? 'line plot' : 'points'} of ${of} against ${against}`;
   }
 }
-
-const axisTitle = ({ name, unit }: PlotAxis): string => (unit ? `${name} (${unit})` : name);
 
 const quote = (name: string): string => JSON.stringify(singleLine(name));
 const withNote = (plot: Plot, note: string): Plot => ({ ...plot, notes: [...plot.notes, note] });

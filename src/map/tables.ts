@@ -10,7 +10,9 @@ export const isPartial = ({ rows, count }: Pick<Table, 'rows' | 'count'>): boole
 /** Where readers find the rows that a shortened table leaves out. */
 export type RowsLocation = 'comments' | 'file';
 
-export const headingOf = ({ name, unit }: Column): string => (unit ? `${name} (${unit})` : name);
+/** A column can be named after its unit: `mAU`. */
+export const headingOf = ({ name, unit }: { readonly name: string; readonly unit?: string | undefined }): string =>
+  unit && unit !== name ? `${name} (${unit})` : name;
 
 /** The value as written, followed by its unit unless that was written with it. */
 export const withUnit = ({ text, unit }: Pick<Value, 'text' | 'unit'>): string => followedBy(text, unit);

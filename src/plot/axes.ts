@@ -68,7 +68,7 @@ const SUPERSCRIPTS: Readonly<Record<string, string>> = Object.fromEntries(
 const superscript = (exponent: number): string => String(exponent).replace(/./g, (digit) => SUPERSCRIPTS[digit] ?? '');
 
 const titleOf = ({ name, unit }: PlotAxis, extra = ''): string => {
-  const inside = [extra, unit].filter(Boolean).join(' ');
+  const inside = [extra, unit === name ? '' : unit].filter(Boolean).join(' ');
   return inside ? `${name} (${inside})` : name;
 };
 

@@ -275,7 +275,7 @@ describe('the delimiter', () => {
     const record = await read(
       `${preamble}nm      Abs      T\n400     0.1      80.1\n401     0.2      63.2\n402     0.3      50.3\n`,
     );
-    expect(columns(record)).toEqual(['nm', 'Abs', 'T']);
+    expect(columns(record)).toEqual(['nm [nm]', 'Abs', 'T']);
     expect(rows(record)[2]).toEqual({ nm: 402, Abs: 0.3, T: 50.3 });
     expect(meta(record)['User']).toBe('Doe, Jane, Lab 4');
   });
@@ -562,6 +562,6 @@ test('a small table that is padded with empty cells has the names directly above
   expect(record.tables.map((_, n) => [columns(record, n).join(), rows(record, n).length])).toEqual([
     ['Lot,RP1Volts,RP2Volts,RP3Volts', 1],
     ['Lot,Gain,Offset', 2],
-    ['Time,Temp,Flow,Volts,Amps,Power,A,B', 3],
+    ['Time,Temp,Flow,Volts [Volts],Amps [Amps],Power,A,B', 3],
   ]);
 });

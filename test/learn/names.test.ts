@@ -146,7 +146,7 @@ describe('names in two lines', () => {
 
   test('are joined if the upper ones are groups', async () => {
     const record = await read('UV,,Cond,\nmL,AU,mL,mS\n0.1,1,0.1,15\n0.2,2,0.2,16\n0.3,3,0.3,17\n');
-    expect(columns(record)).toEqual(['UV mL', 'AU', 'Cond mL', 'mS']);
+    expect(columns(record)).toEqual(['UV mL', 'AU [AU]', 'Cond mL', 'mS [mS]']);
     expect(meta(record)).toEqual({});
   });
 

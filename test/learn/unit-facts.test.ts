@@ -41,3 +41,34 @@ test('the fact can have the longer name, and several columns its unit', async ()
   );
   expect(columns(record)).toEqual(['No', 'Temp [°C]', 'Pressure 1 [kPa]', 'Pressure 2 [kPa]', 'Pressure ratio']);
 });
+
+test.each([
+  ['Time,mAU', ['Time', 'mAU [mAU]']],
+  ['min,mAU', ['min [min]', 'mAU [mAU]']],
+  ['Wavelength (nm),counts/s', ['Wavelength [nm]', 'counts/s [counts/s]']],
+  ['[s],[mV]', ['[s] [s]', '[mV] [mV]']],
+  ['Seconds,Volts,rpm', ['Seconds [Seconds]', 'Volts [Volts]', 'rpm [rpm]']],
+])('a column named after its unit has that unit: %s', async (head, names) => {
+  const cells = (n: number) => names.map((_, at) => `${n}.${at + 1}`);
+  expect(columns(await read(`Operator: Ada\n\n${head}\n${rowsOf(cells, ',')}`))).toEqual(names);
+});
+
+test.each([
+  'No,min,max,mV',
+  'No,A,B,C',
+  'nm,A,T',
+  'Compound,MW,pH,OD',
+  'Year,Month,Day,Hour,Minute',
+  'yyyy,mm,dd,hh',
+  'Na,K,Ca,V,S,Pa',
+  'na,k,ca,mg',
+  'm/z,C/N,Ca/Mg',
+  'No,V2,Volt2,A-1',
+  'No,Bar,cell,day,in',
+  '1 h,2 h',
+])('names that can be something else are no units: %s', async (head) => {
+  const cells = (n: number) => head.split(',').map((_, at) => `${n}.${at + 1}`);
+  const record = await read(`Operator: Ada\n\nID,${head}\n${rowsOf((n) => [`S${n}`, ...cells(n)], ',')}`);
+  const sure = /^(?:nm|mV)$/;
+  expect(record.tables[0]?.columns.flatMap(({ name, unit }) => (unit && !sure.test(name) ? name : []))).toEqual([]);
+});

@@ -35,6 +35,12 @@ describe('the filter table', () => {
     expect(renderBody('{{ readings[0] | table }}')).toContain('<td>1.50</td>');
   });
 
+  test('shows the unit once if the column is named after it', () => {
+    const absorbances = table('readings', ['t (s)'], [[v(1)]]);
+    const given = { record: record({}, { ...absorbances, columns: [{ name: 'mAU', unit: 'mAU' }] }) };
+    expect(renderBody('{{ readings | table }}', given)).toContain('<th>mAU</th>');
+  });
+
   test('shows selected rows', () => {
     const html = renderBody('{{ readings | where: "Well", "A1" | sort: "A260" | reverse | table }}');
     expect(html.match(/<td>[\d.]+<\/td>/g)).toEqual(['<td>10.0</td>', '<td>1.50</td>']);

@@ -4,7 +4,7 @@ import type { FileError } from '../../errors.js';
 import type { Column, Table, Value } from '../../model.js';
 import { plural } from '../../text.js';
 import { type Line, raiseLimit } from '../lines.js';
-import { bareUnit, isHemisphere, isMark, isUnit } from '../values/unit.js';
+import { bareUnit, isHemisphere, isMark, isUnit, unitAsName } from '../values/unit.js';
 import { EMPTY, type ValueReader } from '../values/value.js';
 import {
   addCell,
@@ -379,16 +379,20 @@ interface Assembled {
   readonly value: number | ((row: readonly Value[], n: number) => Value);
 }
 
+/** More columns would take long to compare. */
+const MAX_COMPARED = 200;
+
 /** Names the columns, gives them units, and adds a text column beside those with texts but no values. */
 function assemble(name: string, rows: Rows, facts: Facts): Table {
   const { count, unpivot } = rows;
   const kept = keptRows(rows);
   const unique = createUniqueNames();
+  const names = rows.columns.slice(0, MAX_COMPARED).flatMap(({ plan }) => plan.column?.name ?? []);
   const columns = [...rows.columns, ...(unpivot ? [...unpivot.groups, ...unpivot.values.values()] : [])]
     .filter(({ plan, isEmpty }) => plan.given !== undefined || plan.column?.isNamed || !isEmpty)
     .flatMap((column): Assembled[] => {
       if (column.plan.spec.start !== undefined) return [axis(column.plan, rows, unique, facts)];
-      const own = describe(column, rows, kept.length < count, facts);
+      const own = describe(column, rows, kept.length < count, facts, names);
       const value = withoutMarks(column, own.name);
       const named = { column: { ...own, name: unique(own.name) }, value };
       if (!column.hasTexts) return [named];
@@ -410,7 +414,13 @@ function assemble(name: string, rows: Rows, facts: Facts): Table {
  * Only numbers have units: in a text column, brackets after the name are part of the name, and a word in the row of
  * units is another name.
  */
-function describe(column: ColumnValues, { columns, options: { units } }: Rows, isCut: boolean, facts: Facts): Column {
+function describe(
+  column: ColumnValues,
+  { columns, options: { units } }: Rows,
+  isCut: boolean,
+  facts: Facts,
+  names: readonly string[],
+): Column {
   const { plan } = column;
   const isNumber = isNumeric(column);
   if (isNumber) refuseAmbiguous(column);
@@ -423,7 +433,9 @@ function describe(column: ColumnValues, { columns, options: { units } }: Rows, i
   const isName = isNumber === false && /^[\p{L}\p{N}]+$/u.test(below ?? '') && !isUnit(below ?? '');
   const name = plan.given ?? own?.name ?? '';
   const beside = isMark(column.unit, name) ? undefined : column.unit;
-  const unit = unitOf(facts, plan.spec) ?? (isName ? undefined : below) ?? own?.unit ?? beside;
+  const stated = unitOf(facts, plan.spec) ?? (isName ? undefined : below) ?? own?.unit ?? beside;
+  const isOwnName = isNumber && plan.given === undefined && /^(?:inHeader|slash)$/.test(String(units));
+  const unit = stated ?? (isOwnName ? unitAsName(name, names) : undefined);
   const isPlace = isHemisphere(column.unit, name);
   const summary = isNumber && !isPlace && (isCut || column.summary) ? summaryOf(column).finish() : undefined;
   const invented = plan.given === undefined && plan.column?.isNamed === false ? { invented: 'name' as const } : {};

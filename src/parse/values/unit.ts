@@ -290,3 +290,40 @@ export function gluedUnit(name: string, text: string): { digits: string; unit: s
 }
 
 const GLUED = /^([-+−]?\d[\d.,]*)([A-Za-z])$/;
+
+/**
+ * The unit of a column that is named after it, perhaps in brackets: `mAU`, `counts/s`, `[mV]`. `names`: of all columns of
+ * the table.
+ */
+export function unitAsName(name: string, names: readonly string[] = []): string | undefined {
+  const unit = bareUnit(name.replace(/ \(\d+\)$/, '')) ?? '';
+  const others = AMONG.get(unit);
+  if (others && names.some((other) => others.test(other))) return undefined;
+  if (isUnit(unit) && isSure(normalise(unit))) return unit;
+  const isProven = () => names.some((other) => other !== name && unitAsName(other) !== undefined);
+  return LIKELY.test(unit) && isProven() ? unit : undefined;
+}
+
+/** Beside such names, these are no units: minimum, minute, and magnesium. */
+const AMONG = new Map([
+  ['min', /^(?:max|mean|avg|average|med|std|sd|hh?|hour|sec|ss)/i],
+  ['mm', /^(?:yy|dd|hh|ss)/i],
+  ['mg', /^(?:na|k|ca|fe|zn|cu|mn|p|al)$/i],
+]);
+
+const isSure = (unit: string): boolean =>
+  unit.length > 2 ? !OTHER_WORD.test(unit) && !NAME_LIKE.test(unit) : SHORT.test(unit);
+
+const SHORT =
+  /^(?:%|[numck]m|[numk]g|ms|[numd]L|[num]l|[pnumk]A|[numk][VW]|[mk][JN]|[num][MST]|[nu]F|AU|Hz|Nm|Oe|eV|dB|°[CF])$/;
+
+/** Units that are also other words, names or abbreviations. */
+const OTHER_WORD =
+  /^(?:days?|hour|minute|second|sec|min|cells?|counts?|cts|copies|particles|abs|bar|mol|mole|molar|rad|cal|gal|deg|degree|div|rev|meter|metre|gram|amp|siemens|poise|foot|pixels?|arb|atm|ppt|pts|psi|psu|osm|kat|vickers|vdc|vpp|vrms|% ?[a-z]|.*sat.*|(?:mass|weight|atomic|mole) %)$/i;
+
+/** Ratios of two symbols, names with a number, `Volt2`, `A-1` or `1 h`, and abbreviations with dots. */
+const NAME_LIKE =
+  /^(?:(?!m\/s$|g\/[Ll]$|U\/L$)[^/.]\/[^/.]|.\..|[BCFGHMPST]\/.*|.*\/(?:[A-JM-Z]|Pa)|(?!(?:a\.u|S\.U|A\.U)\.).*\.|(?![ckmn]m[23]$|(?:[cmn]m|min)-1$)[A-Za-z]+-?\d|\d+ .*)$/;
+
+/** Units if another column is surely named after its unit. */
+const LIKELY = /^(?:s|sec|min|hr|us|ns|V|Pa|bar|psi|mol|deg|counts|Counts|cts)$/;

@@ -281,7 +281,7 @@ function Mapping({ mapping, onEdit }: { mapping: string; onEdit: NonNullable<Edi
 function Readings({ table: { name, columns, rows, count } }: { table: PreviewTable }) {
   const shown = rows.length < count ? `, first ${formatCount(rows.length)} shown` : '';
   const caption = [<b>{name}</b>, ` ${plural(count, 'row')}${shown}`];
-  const headings = columns.map(({ name, unit }) => (unit ? `${name} (${unit})` : name));
+  const headings = columns.map(({ name, unit }) => (unit && unit !== name ? `${name} (${unit})` : name));
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable with the keyboard
     <section class="panel table" tabIndex={0} aria-label={`Table ${name}`}>
