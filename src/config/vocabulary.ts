@@ -9,6 +9,7 @@ import {
   line,
   listOf,
   name,
+  regexMistake,
   regexSource,
   size,
   split,
@@ -20,10 +21,22 @@ import {
 /** The keys of `parse`: how a file is read. */
 
 const COLUMN = 'the name of a column, the number of a cell, or a path';
+/** A /regex/ gives all columns whose names match what only the long form says: unit, type, format. */
+const columnKey = z.string().superRefine((written, { addIssue }) => {
+  const mistake = regexMistake(written);
+  if (mistake !== undefined) addIssue(mistake);
+});
+const isPattern = (key: string): boolean => regexSource(key) !== undefined;
 const columnsSchema = z.union(
   [
     z.array(text('the name of a column, or _ to drop it')).min(1),
-    z.record(z.string(), where(z.union([z.int().min(0), name()], { error: `expected ${COLUMN}` }), COLUMN)),
+    z
+      .record(columnKey, where(z.union([z.int().min(0), name()], { error: `expected ${COLUMN}` }), COLUMN))
+      .refine(
+        (columns) =>
+          Object.entries(columns).every(([key, spec]) => !isPattern(key) || (!spec.from && spec.start === undefined)),
+        'a /regex/ of columns can have only a unit, type and format',
+      ),
   ],
   { error: `expected columns${ARROW}write a map of your names, { weight: Weight (mg) }, or a list of names` },
 );
@@ -95,7 +108,7 @@ export const tableSchema = z
     columns: columnsSchema
       .optional()
       .describe(
-        'A map renames, types or adds columns and keeps the rest. A list names exactly the columns to keep (_ drops one).',
+        'A map renames, types or adds columns and keeps the rest. A /regex/ in it gives all columns that match a unit or type. A list names exactly the columns to keep (_ drops one).',
       ),
     skip: line().optional().describe('Lines that are not rows: MEAN, "/^-+$/".'),
     where: z

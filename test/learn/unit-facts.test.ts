@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { columns, read } from '../support/reading.js';
+import { columns, measured, read } from '../support/reading.js';
 
 /** Facts that say which unit a column, an axis or all readings have. */
 
@@ -35,6 +35,45 @@ test.each([
   expect(columns(await read(`Operator: Ada\n${fact}\n\n${head}\n${rowsOf(cells, ',')}`))).toEqual(names);
 });
 
+test.each([
+  ['Intensity Vs Time,CPS', 'Time [Sec],Mn55,Fe57', ['Time [Sec]', 'Mn55 [CPS]', 'Fe57 [CPS]']],
+  ['Intensity vs. Time,counts', 'Time,S32 -> 48,Mn55 RSD', ['Time', 'S32 -> 48 [counts]', 'Mn55 RSD']],
+  ['Intensity Vs Time,CPS', 'Time,55Mn,Sr87/Sr86', ['Time', '55Mn [CPS]', 'Sr87/Sr86']],
+  ['Intensity Vs Time,CPS', 'Time,T1,P1', ['Time', 'T1', 'P1']],
+  ['Intensity Vs Time,CPS', 'Time,Pressure,Humidity', ['Time', 'Pressure', 'Humidity']],
+  ['Dwell Time,ms', 'Time,Mn55,Fe57', ['Time', 'Mn55', 'Fe57']],
+  ['Dwell vs Mass,ms', 'Time,Mn55,Fe57', ['Time', 'Mn55', 'Fe57']],
+  ['Signal units,mV', 'Time,CH1,CH2', ['Time', 'CH1 [mV]', 'CH2 [mV]']],
+  ['Signal units,mV', 'Time,Signal,CH1,CH2', ['Time', 'Signal [mV]', 'CH1', 'CH2']],
+  ['Threshold units,mV', 'Time,CH1,CH2', ['Time', 'CH1', 'CH2']],
+  ['Signal units,mV\nTemperature units,C', 'Time,CH1,CH2', ['Time', 'CH1', 'CH2']],
+  ['Concentration units,ug/L', 'No,Mn,Fe,Zn', ['No', 'Mn [ug/L]', 'Fe [ug/L]', 'Zn [ug/L]']],
+  ['Concentration units,ug/L', 'Time,Mn55,Fe57', ['Time', 'Mn55', 'Fe57']],
+  ['Concentration units,ug/L', 'No,Dilution,Area,RSD', ['No', 'Dilution', 'Area', 'RSD']],
+])('%s above %s is the unit of isotopes, elements and channels', async (fact, head, names) => {
+  const cells = (n: number) => head.split(',').map((_, at) => `${n}.${at + 1}`);
+  expect(columns(await read(`Operator,Ada\nSeries,No 4 b\n${fact}\n\n${head}\n${rowsOf(cells, ',')}`))).toEqual(names);
+});
+
+test('other isotopes have the unit too', async () => {
+  const write = (head: string) =>
+    `Operator: Ada\nIntensity units: cps\n\n${head}\n${rowsOf((n) => [n, `7.${n}`], ',')}`;
+  const { likely } = await measured(write('Time,Mn55'));
+  expect(columns(await read(write('Time,Fe57'), likely()))).toEqual(['Time', 'Fe57 [cps]']);
+});
+
+test.each([
+  ['Y units', 'counts', 'Pixel,Gain,Intensity', ['Pixel', 'Gain', 'Intensity [counts]']],
+  ['Y units', 'V', 'No,Voltage,Bias voltage', ['No', 'Voltage', 'Bias voltage']],
+  ['_WL_UNIT', 'nm', 'No,Wavelength,Weight Loss', ['No', 'Wavelength [nm]', 'Weight Loss']],
+  ['WL unit', 'nm', 'No,WL1,WL2', ['No', 'WL1 [nm]', 'WL2 [nm]']],
+  ['TEMP_UNIT', 'degC', 'No,Temperature,Tempo', ['No', 'Temperature [degC]', 'Tempo']],
+  ['INT_UNIT', 'ms', 'No,Intensity,Level', ['No', 'Intensity', 'Level']],
+])('%s %s above %s is the unit of the column that is measured in it', async (fact, unit, head, names) => {
+  const cells = (n: number) => head.split(',').map((_, at) => `${n}.${at + 1}`);
+  expect(columns(await read(`Operator\tAda\n${fact}\t${unit}\n\n${head}\n${rowsOf(cells, ',')}`))).toEqual(names);
+});
+
 test('the fact can have the longer name, and several columns its unit', async () => {
   const record = await read(
     `Temperature Unit: °C\nPressure Unit: kPa\n\nNo,Temp,Pressure 1,Pressure 2,Pressure ratio\n${rowsOf((n) => [n + 1, `20.${n}`, `101.${n}`, `99.${n}`, `0.9${n}`], ',')}`,
@@ -65,7 +104,6 @@ test.each([
   'm/z,C/N,Ca/Mg',
   'No,V2,Volt2,A-1',
   'No,Bar,cell,day,in',
-  '1 h,2 h',
 ])('names that can be something else are no units: %s', async (head) => {
   const cells = (n: number) => head.split(',').map((_, at) => `${n}.${at + 1}`);
   const record = await read(`Operator: Ada\n\nID,${head}\n${rowsOf((n) => [`S${n}`, ...cells(n)], ',')}`);

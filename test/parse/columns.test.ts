@@ -224,3 +224,26 @@ describe('the label of a header line is no part of the first name', () => {
     else expect(columns(record).join()).not.toMatch(/^7/);
   });
 });
+
+describe('a pattern in place of the name of a column', () => {
+  const text = 'Unit: cps\n\nTime,Mn55,Fe57\n0,1,2\n1,3,4\n';
+  const readWith = (columns: Record<string, object>) =>
+    [text, { delimiter: ',', meta: { separator: ':' }, table: { header: 'Time', columns } } as const] as const;
+
+  test('gives all columns that match it a unit, and they keep their names', async () => {
+    const record = await read(
+      ...readWith({ '/^[A-Z][a-z]\\d+$/': { unit: { from: 'Unit' } }, t: { from: 'Time', unit: 's' } }),
+    );
+    expect(columns(record)).toEqual(['t [s]', 'Mn55 [cps]', 'Fe57 [cps]']);
+  });
+
+  test('refuses a file in which no column matches', async () => {
+    const error = await refusal(...readWith({ '/^Zn/': { unit: 'cps' } }));
+    expect(error.message).toBe('no column matches /^Zn/');
+  });
+
+  test('must be valid, and cannot rename or compute columns', () => {
+    expect(() => read(...readWith({ '/[/': { unit: 'cps' } }))).toThrow('not a valid regular expression');
+    expect(() => read(...readWith({ '/^Mn/': { from: 'Fe57' } }))).toThrow('can have only a unit');
+  });
+});

@@ -1,4 +1,4 @@
-import type { Where } from '../../config/grammar.js';
+import { regexSource, type Where } from '../../config/grammar.js';
 import type { TableOptions } from '../../config/vocabulary.js';
 import type { Column } from '../../model.js';
 import { joinTexts, type Line, type Refuse, suggestName } from '../lines.js';
@@ -45,9 +45,23 @@ export interface PlannedColumn {
   text(cells: Cells): string;
 }
 
+/** What the mapping says of all columns whose names match. */
+interface ColumnPattern {
+  readonly written: string;
+  readonly regex: RegExp;
+  readonly spec: Where;
+}
+
+export const columnPatterns = ({ columns = {} }: TableOptions): ColumnPattern[] =>
+  Object.entries(Array.isArray(columns) ? {} : columns).flatMap(([written, spec]) => {
+    const source = regexSource(written);
+    return source === undefined ? [] : [{ written, regex: new RegExp(source), spec }];
+  });
+
 /** What determines the columns of a table. */
 export interface ColumnPlanning {
   readonly options: TableOptions;
+  readonly patterns: readonly ColumnPattern[];
   readonly context: Context;
   /** Columns without a header are added when rows have them. */
   readonly columns: FileColumn[];
@@ -68,11 +82,19 @@ export function planColumns(table: ColumnPlanning): PlannedColumn[] {
       ? columns.flatMap((column) => planFurther(column, table))
       : options.columns.filter((name) => name !== '_').map((name) => keep(findColumn(name, table), table));
   }
-  const planned = Object.entries(options.columns ?? {}).map(([given, spec]) => plan(given, spec, table));
+  requirePatterns(table);
+  const planned = Object.entries(options.columns ?? {})
+    .filter(([given]) => regexSource(given) === undefined)
+    .map(([given, spec]) => plan(given, spec, table));
   const axes = planned.filter(({ spec }) => spec.start !== undefined);
   const own = columns.map((column) => keep(column, table));
   for (const column of planned) if (!axes.includes(column)) insert(own, column);
   return [...axes, ...own];
+}
+
+function requirePatterns({ patterns, columns, context, header }: ColumnPlanning): void {
+  const unused = patterns.find(({ regex }) => !columns.some(({ name }) => regex.test(name)));
+  if (unused) throw context.refuse(`no column matches ${unused.written}`, { line: header, isMismatch: true });
 }
 
 /** Plans a column that appears after the first header. */
@@ -89,7 +111,7 @@ export const isByPosition = ({ header, rows }: Pick<TableOptions, 'header' | 'ro
 const keep = (column: FileColumn, table: ColumnPlanning, given?: string): PlannedColumn => ({
   given,
   column,
-  spec: {},
+  spec: (given === undefined && table.patterns.find(({ regex }) => regex.test(column.name))?.spec) || {},
   text: textOf(column, table),
 });
 

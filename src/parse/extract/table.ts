@@ -24,6 +24,7 @@ import {
 import {
   type Cells,
   type ColumnPlanning,
+  columnPatterns,
   createUniqueNames,
   type FileColumn,
   findColumn,
@@ -51,6 +52,7 @@ export const openTable = (name: string, options: TableOptions, captureNames: rea
   /** Columns that the lines which start a block can fill. */
   captureNames,
   captured: [] as readonly string[],
+  patterns: columnPatterns(options),
   columns: captureNames.map((captured, n) => namedColumn(captured, -1 - n)),
   header: undefined as Line | undefined,
   /** The cells of the columns that a header names. */
