@@ -61,6 +61,7 @@ function quantitiesBeside(cells: readonly string[]): FinderMapping | undefined {
   const places = new Map<string, number>();
   const names = new Set<string>();
   let name = '';
+  let hadUnit = false;
   for (let at = Number(hasTitle); at < cells.length; ) {
     const cell = cells[at] ?? '';
     const isNamed = isLongName(cell) && !isUnit(cell);
@@ -68,10 +69,11 @@ function quantitiesBeside(cells: readonly string[]): FinderMapping | undefined {
     const unit = bareUnit(cells[value + 1]) ?? '';
     // A number after the unit is the same value in another unit.
     const hasUnit = isUnit(unit) && (!NUMBER.test(cells[value + 2] ?? '') || isUnit(cells[value + 3] ?? ''));
-    if (!NUMBER.test(cells[value] ?? '') || (!isNamed && (name === '' || !hasUnit))) return undefined;
+    if (!NUMBER.test(cells[value] ?? '') || (!isNamed && !(hadUnit && hasUnit))) return undefined;
     if (isNamed && names.has(cell)) return undefined;
     if (isNamed) name = cleanName(cell);
     names.add(cell);
+    hadUnit = hasUnit;
     const written = hasUnit ? `${name} [${unit}]` : name;
     if (places.has(written)) return undefined;
     places.set(written, value + 1);
@@ -139,7 +141,7 @@ function nameBehind(part: string, areCapital: boolean): string | undefined {
 }
 
 /** Which cell holds the value, if a type precedes it or a unit follows it. Cells are not joined unless they are text. */
-function describePieces(lines: readonly Line[]): Pick<FinderMapping, 'value' | 'unit'> {
+function describePieces(lines: readonly Line[]): Pick<FinderMapping, 'name' | 'value' | 'unit'> {
   const filled = (line: Line) => line.cells.filter((cell) => cell !== '').length;
   const long = lines.filter((line) => filled(line) >= 3 && !isRunningText(line));
   if (long.length === 0) return {};
@@ -154,7 +156,7 @@ function describePieces(lines: readonly Line[]): Pick<FinderMapping, 'value' | '
   if (long.length > 1 && units(1) > 0 && lines.every((line) => line.cells[2] !== '' && isBetween(line)))
     return { value: 3, unit: 2 };
   const type = [1, 2, 3].find((n) => long.every(({ cells }) => TYPE.test(cells[n] ?? '')));
-  if (type !== undefined) return { value: type + 2 };
+  if (type !== undefined) return { ...(type > 1 && nameBehindGroup(long)), value: type + 2 };
   if (long.every(({ cells }) => cells[2] === '')) {
     // `Wavelength,600,,,nm`
     const measured = long.filter((line) => filled(line) === 3 && NUMBER.test(line.cells[1] ?? ''));
@@ -171,6 +173,14 @@ function describePieces(lines: readonly Line[]): Pick<FinderMapping, 'value' | '
   const isFew =
     new Set(types).size * 2 <= types.length || (isRepeated && types.every((type) => /^[A-Z]{3,}$/.test(type)));
   return areTypes && isMost && isFew ? { value: 3 } : { value: 'each' };
+}
+
+/** `key<tab>Dwell Time [ms]<tab><tab>int<tab>32`: a word that repeats stands before the names, which differ. */
+function nameBehindGroup(lines: readonly Line[]): Pick<FinderMapping, 'name'> {
+  const [groups, names] = [0, 1].map((n) => lines.map(({ cells }) => cells[n] ?? ''));
+  const count = (texts: readonly string[] = []) => new Set(texts).size;
+  const areNames = names?.every((name) => /\p{L}{2}/u.test(name)) && count(names) === lines.length;
+  return areNames && count(groups) < lines.length ? { name: 2 } : {};
 }
 
 /** The type of a value, which stands before it. */
@@ -311,6 +321,8 @@ function arePairsApart(lines: readonly Line[]): boolean {
   const apart = lines.map(groupsIn).filter((groups) => groups.length > 1);
   const names = apart.map(([, second]) => second?.[0]);
   const isPair = (group: readonly string[]) => group.length <= 3 && /^\D*\p{L}{2}\D*$/u.test(group[0] ?? '');
+  // `int<tab>32`
+  if (names.every((name) => TYPE.test(name ?? ''))) return false;
   return apart.length > 1 && apart.flat().every(isPair) && new Set(names).size === names.length;
 }
 

@@ -110,3 +110,24 @@ test.each([
   const sure = /^(?:nm|mV)$/;
   expect(record.tables[0]?.columns.flatMap(({ name, unit }) => (unit && !sure.test(name) ? name : []))).toEqual([]);
 });
+
+test.each([
+  ['Scan rate,10.0,10.0,Hz', ['10 Hz', '10 Hz']],
+  ['Sampling frequency,250,250,250,Hz', ['250 Hz', '250 Hz', '250 Hz']],
+  ['Column temp,40.0,39.8,°C', ['40 °C', '39.8 °C']],
+  ['Temp ramp,10.0,200.0,°C', ['10', '200 °C']],
+  ['Step,5,5,min', ['5', '5 min']],
+  ['Gradient,5.0,20.0,%', ['5', '20 %']],
+  ['Slots,3,4,C', ['3', '4']],
+])('a unit belongs to the numbers before it if they are the same or set and actual value: %s', async (line, values) => {
+  const text = `Operator,Ada\n${line}\nMode,fast\n\nX,Y\n${rowsOf((n) => [n, `7.${n}`], ',')}`.replaceAll(',', '\t');
+  const facts = [...(await read(text)).meta].filter(([name]) => !/^(?:Operator|Mode)$/.test(name));
+  expect(facts.map(([, { value, unit }]) => [value, unit ?? ''].join(' ').trim())).toEqual(values);
+});
+
+test('lines of a word, a name, a type and a value are facts with the unit in the name', async () => {
+  const lines = ['key\tDwell Time [ms]\t\tint\t32', 'key\tUser\t\tstring\tAda', 'key\tGain [dB]\t\tfloat\t1.5'];
+  const { meta: facts } = await read(`${lines.join('\n')}\n\nX\tY\n${rowsOf((n) => [n, `7.${n}`], '\t')}`);
+  expect([...facts.keys()]).toEqual(['Dwell Time', 'User', 'Gain']);
+  expect(facts.get('Dwell Time')).toMatchObject({ value: 32, unit: 'ms' });
+});

@@ -2,6 +2,7 @@ import { regexSource } from '../../config/grammar.js';
 import type { Finder } from '../../config/vocabulary.js';
 import { compileSplit, type LineFormat, plainText, type Split, withoutTrailingEmpty } from '../cells.js';
 import type { Line } from '../lines.js';
+import { isMeasuredIn } from '../values/quantity.js';
 import { bareUnit, isMark, isUnit } from '../values/unit.js';
 import { cleanName } from './columns.js';
 import { namedGroups } from './context.js';
@@ -163,16 +164,30 @@ function valuesOf(name: string, cells: readonly string[], line: Line): Pair[] {
     const text = /^\d/.test(cell) ? `${sign}${cell}` : cell;
     if (SIGN.test(cell) && /^\d/.test(cells[n + 1] ?? '')) continue;
     const last = pairs.at(-1);
-    // Limits stand between a value and its unit: `3.4`, `2.5-4.4`, `g/dL`.
-    const count = LIMITS.test(last?.text ?? '') ? 2 : 1;
-    const unit = last?.unit === undefined && (count > 1 || isNumeric(last?.text)) ? bareUnit(text) : undefined;
-    if (unit !== undefined && isUnit(unit)) pairs.push(...pairs.splice(-count).map((pair) => withBeside(pair, unit)));
-    else if (text !== '') {
+    const isLimits = LIMITS.test(last?.text ?? '');
+    const unit = last?.unit === undefined && (isLimits || isNumeric(last?.text)) ? bareUnit(text) : undefined;
+    const open = pairs.slice(pairs.findLastIndex((pair) => pair.unit !== undefined) + 1).map((pair) => pair.text);
+    // A letter behind several numbers may be the last of them: `1`, `2`, `A`.
+    const isOther = open.length > 1 && /^[A-H]$/.test(text) && !isMeasuredIn(name, text);
+    if (unit !== undefined && isUnit(unit) && !isOther) {
+      // Limits stand between a value and its unit: `3.4`, `2.5-4.4`, `g/dL`.
+      const count = isLimits ? 2 : areOfOneUnit(name, open, unit) ? open.length : 1;
+      pairs.push(...pairs.splice(-count).map((pair) => withBeside(pair, unit)));
+    } else if (text !== '') {
       if (last && AS_NUMBER.test(last.text) !== AS_NUMBER.test(text)) break;
       pairs.push({ name, text, line });
     }
   }
   return pairs.length > 0 ? pairs : [{ name, text: '', line }];
+}
+
+/** The same number several times, or the set and the actual value of what is measured in that unit: `40.0`, `39.8`, `°C`. */
+function areOfOneUnit(name: string, texts: readonly string[], unit: string): boolean {
+  // Others may be a number of a step or channel, and its value.
+  if (!texts.every((text) => /\d[.,]\d|\d{3}/.test(text))) return false;
+  const numbers = texts.map((text) => Number(text.replace(',', '.')));
+  const [min, max] = [Math.min(...numbers), Math.max(...numbers)];
+  return min === max || (isMeasuredIn(name, unit) && max - min < 0.1 * min);
 }
 
 const SIGN = /^[-+]$/;
