@@ -299,12 +299,19 @@ describe('units', () => {
     ['Flow rate mL/min', 'Flow rate', 'mL/min'],
     ['step time/s', 'step time', 's'],
     ['t/h', 't', 'h'],
+    ['T/K', 'T', 'K'],
+    ['Ux/V', 'Ux', 'V'],
+    ['I/A', 'I', 'A'],
   ])('%s has a unit after the slash', (written, name, unit) => {
     expect(unitAfterSlash(written, false)).toEqual({ name, unit });
   });
 
   test.each(['pulses/min', 'Gas flow xyz/min', 'Events/s'])('%s is a number per time, not a time', (written) => {
     expect(unitAfterSlash(written, false)).toBeUndefined();
+  });
+
+  test.each(['C/N', 'H/L', 'A/C', 'Na/K', 'Fe/N'])('%s is a ratio, in numeric columns too', (written) => {
+    expect(unitAfterSlash(written, true)).toBeUndefined();
   });
 
   test('an unknown unit after a slash counts only in numeric columns', () => {

@@ -259,11 +259,16 @@ const isRate = (name: string, unit: string): boolean =>
 /** `dE/dV`: both are differences. */
 const DERIVATIVE = /^d\p{L}\w*\/d\p{L}\w*$/u;
 
+/** `C/N`, `Na/K`: of elements, or of other things with a letter. */
+const RATIO = /^\p{Lu}\p{Ll}?\/\p{Lu}$/u;
+/** `T/K`, `Ux/V`, `I/A`, `F/N`, `Q/C`, `P/W`: the symbol of what is measured in that unit. */
+const SYMBOL = /^(?:T\w?\/K|[UEV]\w?\/V|I\w?\/A|F[^e]?\/N|Q\w?\/C|P\w?\/W)$/;
+
 /** Splits a unit after a slash from a name: `freq/Hz`. `anyUnit` accepts unknown units too. */
 export function unitAfterSlash(name: string, anyUnit: boolean): { name: string; unit: string } | undefined {
   const atEnd = unitAfterComma(name) ?? unitAtEnd(name);
   if (atEnd) return atEnd;
-  if (DERIVATIVE.test(name)) return undefined;
+  if (DERIVATIVE.test(name) || (RATIO.test(name) && !SYMBOL.test(name))) return undefined;
   for (let at = name.indexOf('/'); at > 0; at = name.indexOf('/', at + 1)) {
     const unit = bareUnit(name.slice(at + 1)) ?? '';
     // `Flow scx/min`: what is not a word is the first part of a unit.
