@@ -21,6 +21,7 @@ import { findAnyDate, findLineDate, findSplitDate, type OtherDate } from './line
 import { columnLines, withListedNames } from './listed-names.js';
 import { findNumberFormat, type MarksMapping, numberDoubts, numberError } from './number-format.js';
 import { leaveOutWrong } from './objections.js';
+import { namesAbove } from './odd-lines.js';
 import { findPlaced, type PlacedFacts } from './placed.js';
 import { areCutNumbers } from './rows.js';
 import { findOptions, withOptions } from './touchstone.js';
@@ -142,7 +143,10 @@ export async function measureLines(source: LineSource, file: MeasureContext): Pr
   const { failure, refusal, ...description } = await describeReadable(found, source, numbers.likely, file);
   const { isList, isProse } = description;
   const outside = outsideTables(found, lines);
-  const lost = new Set(description.lost);
+  const names = found.flatMap((table) =>
+    table.kind === 'rows' && table.header.names.length === 0 ? namesAbove(table.body, lines) : [],
+  );
+  const lost = new Set([...description.lost, ...names]);
   const net = await leaveOutWrong(description.mapping, description.record, {
     ...file,
     lines: lines.filter((line, n) => lost.has(line) || !isBlank(outside[n] ?? line)),

@@ -1,6 +1,6 @@
-import type { Line } from '../parse/lines.js';
+import { isBlank, type Line } from '../parse/lines.js';
 import { bareUnit, isUnit } from '../parse/values/unit.js';
-import { areNamesAbove, kindOf } from './kinds.js';
+import { areNamesAbove, type Body, filledCells, kindOf } from './kinds.js';
 
 /** Lines outside tables whose cells were read as facts, although what stands around them shows that they are none. */
 
@@ -70,6 +70,23 @@ const areUnits = ({ cells: [label, ...units] }: Line): boolean =>
   label === '' &&
   units.some((cell) => cell !== '') &&
   units.every((cell) => cell === '' || isUnit(bareUnit(cell) ?? ''));
+
+/**
+ * Lines directly above the rows of a table without names that are perhaps the names of its columns: the first has words
+ * for most columns, and the others continue them and have nothing for the first column.
+ */
+export function namesAbove({ from, kinds }: Body, lines: readonly Line[]): readonly Line[] {
+  let top = from;
+  for (let line = lines[top - 1]; line && !isBlank(line); line = lines[top - 1]) top--;
+  const above = lines.slice(top, from);
+  const first = above.findIndex((line) => {
+    const filled = filledCells(line);
+    const areNames = filled.every((cell) => kindOf(cell) === 'text' && !/[:=]/.test(cell));
+    return areNames && filled.length >= MIN_WORDS && filled.length * 2 > kinds.length;
+  });
+  const names = first < 0 ? [] : above.slice(first);
+  return names.length > 1 && names.slice(1).every(({ cells }) => cells[0] === '') ? names : [];
+}
 
 /** `Sample Name:   Measured:` directly above `Kaolin 5   14 March 2023`. */
 function areLabelsAbove(line: Line, below: Line | undefined): boolean {

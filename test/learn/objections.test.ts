@@ -395,6 +395,32 @@ test('rows of a table that cannot be read are no facts', async () => {
   expect(record.assumed?.join()).toContain('left out, because the line is in a table that cannot be read: "Lot"');
 });
 
+test('names in several lines above a table that has none are no facts', async () => {
+  const facts = [
+    'Log (Version 3),,',
+    ',,',
+    'Subject:,AB1,',
+    'Age:,31,years',
+    'Start Date:,13-May-21,(Thu)',
+    'Place:,A,',
+  ];
+  const names = [
+    'Step#,Part#,Elapsed,Signal,Count,Power,Class,Marker',
+    ',,Seconds,Counts,,Expended,,Button',
+    ',,,,,kW/m,(1=low),(1=pressed)',
+    ',,,,,,(2=mid),(0=not pressed)',
+    ',,,,,,(3=high),',
+  ];
+  const rows = [1, 2, 3, 4, 5].map((n) => `${n},1,${60 * n},25${n},1${n},0.${n},1,0`);
+  const record = await read(
+    `${facts.map((line) => `${line},,,,,`).join('\n')}\n---- Data ----,,,,,,,\n${[...names, ...rows].join('\n')}\n`,
+  );
+  expect(record.tables.map(({ count }) => count)).toEqual([5]);
+  expect(meta(record)).toMatchObject({ Subject: 'AB1', Age: 31 });
+  expect(Object.keys(meta(record)).join()).not.toMatch(/Step|Expended|kW/);
+  expect(record.assumed?.join()).toContain('"Step#"');
+});
+
 describe('values under a name of which only some are read are left out', () => {
   const table = '\nTime\tVolt\n0\t1.5\n1\t1.25\n2\t1.75\n';
   const report = [
