@@ -254,19 +254,22 @@ function unitColumns({ header, body }: FoundRows, lines: readonly Line[]): Table
   const rows = lines.slice(body.from, Math.min(body.to, body.from + MAX_UNIT_ROWS));
   const hasUnits = (n: number) => {
     const units = rows.map(({ cells }) => bareUnit(cells[n])).filter((unit) => unit !== undefined);
-    return body.kinds[n - 1] === 'number' && units.length > 0 && units.every(isUnit);
+    return units.length > 0 && units.every(isUnit);
   };
   const isUnits = (name: string | undefined) => /(?:^|[ _.])(?:units?|einheit)$/i.test(name ?? '');
   // The only unit, before several columns of numbers, can be theirs.
   const isLeft = (n: number) =>
+    body.kinds[n - 1] === 'number' &&
     !RATIO.test(names.cells[n - 1] ?? '') &&
     unitInName(names.cells[n - 1] ?? '') === undefined &&
     (names.cells.filter(isUnits).length > 1 ||
       body.kinds.slice(n + 1).filter((kind) => kind === 'number').length < 2 ||
       isQuantity(names.cells[n - 1] ?? ''));
-  const columns = [...new Set(names.cells.filter(isUnits))].filter((name) =>
-    names.cells.every((cell, n) => cell !== name || (hasUnits(n) && isLeft(n))),
-  );
+  // One of many can be empty or have a unit that is not known.
+  const columns = [...new Set(names.cells.filter(isUnits))].filter((name) => {
+    const places = names.cells.flatMap((cell, n) => (cell === name ? [n] : []));
+    return places.every(isLeft) && places.filter(hasUnits).length * 2 > places.length;
+  });
   const [column, ...further] = columns;
   return column === undefined ? {} : { units: { column: further.length === 0 ? column : columns } };
 }

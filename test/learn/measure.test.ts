@@ -44,6 +44,16 @@ describe('measuring a file', () => {
       'Conc.,conc. units,Volume (uL),n\n5.2,ng/uL,2,1\n5.3,ng/uL,2,2\n',
       { delimiter: ',', table: { units: { column: 'conc. units' } } },
     ],
+    [
+      'units beside most of the numbers',
+      'CO2,Unit,p,Unit,U,Unit,Peak,Unit\n406,ppm,989,mbar,3.35,V,2467,\n410,ppm,988,mbar,3.33,V,2466,\n',
+      { delimiter: ',', table: { units: { column: 'Unit' } } },
+    ],
+    [
+      'units beside half of the numbers',
+      'CO2,Unit,Peak,Unit\n406,ppm,2467,\n410,ppm,2466,\n',
+      { delimiter: ',', table: {} },
+    ],
     ['words beside the numbers', 'Conc.,Unit,n\n5.2,first,1\n5.3,mg,2\n', { delimiter: ',', table: {} }],
     ['no header', '1,2\n3,4\n5,6\n', { delimiter: ',', table: { header: 'none' } }],
     [
