@@ -187,7 +187,11 @@ describe('units', () => {
       ])
       .concat('meters/second Volts nSv/h dS/m #/cm3 Jg^-1 cm2/Vs ohm/sq MSa/s Seconds SEC'.split(' '))
       .concat(['MG/DL', 'MMOL/L', '10*9/L', 'x10⁹/L', '10e3/µL', 'mg/L as CaCO3', 'mOsm/kg', 'µIU/mL', 'MΩ cm'])
-      .concat('MilliVolts microsiemens/cm kOhms mAmps nanometres PCT PPM KPA Hrs inches N-m umoles/L'.split(' '))
+      .concat(
+        'MilliVolts microsiemens/cm kOhms mAmps nanometres PCT PPM KPA Hrs inches N-m umoles/L AMU BPM mass%'.split(
+          ' ',
+        ),
+      )
       .concat(['Deg. C', 'deg_C', 'deg C/min', 'wt %', 'sec.', 'mg per L', 'milliSiemens per centimeter']),
   )('%s is one', (unit) => {
     expect(isUnit(unit)).toBe(true);

@@ -45,7 +45,7 @@ const PLAIN = `
   cells | cell | cp | copies | particles | PFU | pfu | MPN | pH | mEq | meq
   Pas | mPas | lxh | kDa | kb | nt | SCFM | Nl | rev | px | pixel
   °Brix | °Bx | Brix | dpm | DPM | ×g | xg
-  amu | Kcps | Mcps | vol % | %w/w | %v/v | %w/v | % sat | %sat | % Sat | %Sat | %B | % B | FAU | pH units | ° C | MΩ cm
+  Kcps | Mcps | vol % | %w/w | %v/v | %w/v | % sat | %sat | % Sat | %Sat | %B | % B | FAU | pH units | ° C | MΩ cm
   mln | mLn | smL | sml | SmL | NmL | Nml | sL | Nm3 | Sm3
   d.nm | d.µm | d.um | db | dbar | emu | mg KOH/g | SLM | CPM | CPS | mR | uR | Vs | V-s | Am2 | sq | div
   Ohm-cm | ohm-cm | Ohm-m | ohm-m | dBV | dBuV | dBi | dBA | dB(A) | mph | km/h | kts | gf | FTU | S.U. | pts | gph | cfs | lps
@@ -61,7 +61,7 @@ const WORDS = `
   pound | pounds | mgs | gms | mcg | mls | dyne | dynes | gauss | centipoise | vickers | lux | pixels
   arbitrary units | absorbance units | relative fluorescence units | relative light units | square meter | square meters | cubic meter | cubic meters
   ppm | ppb | ppmv | psi | psia | psig | kpa | mpa | hpa | mmhg | inhg | inches hg | rpm | lpm | slpm | sccm | gpm | cfm
-  ntu | fnu | psu | cfu | rfu | rlu | mmol | umol | nmol`;
+  ntu | fnu | psu | cfu | rfu | rlu | mmol | umol | nmol | amu | bpm | mass%`;
 
 /** Words with a prefix, in words or a letter, and perhaps an `s`: `MilliVolts`, `kOhms`. */
 const PREFIXES = ['', ...'milli micro nano pico centi deci hecto kilo mega giga m u n k'.split(' ')];
