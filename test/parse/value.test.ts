@@ -256,6 +256,8 @@ describe('units', () => {
     ['Oscillation strain_%', 'Oscillation strain', '%'],
     ['conc_mg/L', 'conc', 'mg/L'],
     ['Total (x10^6) cells/mL', 'Total', 'x10^6 cells/mL'],
+    ['BEAMKV   -kV', 'BEAMKV', 'kV'],
+    ['DWELLTIME-ms', 'DWELLTIME', 'ms'],
   ])(
     '%s has a unit in brackets, after a comma, or at its end if it is no word or fits the name',
     (written, name, unit) => {
@@ -290,6 +292,10 @@ describe('units', () => {
     ', mg',
     'Totals without ISTD(s)',
     'Peak(s)',
+    'LEVEL-min',
+    'SAMPLE-A',
+    'Sample-mg',
+    'STEP -x',
   ])('%s has no unit', (written) => {
     expect(unitInName(written)).toBeUndefined();
   });

@@ -169,7 +169,7 @@ const BRACKETS = new Map([
 export function unitInName(name: string): { name: string; unit: string } | undefined {
   const close = name.at(-1) ?? '';
   const open = BRACKETS.get(close);
-  if (open === undefined) return unitAfterComma(name) ?? unitAtEnd(name);
+  if (open === undefined) return unitAfterComma(name) ?? unitAtEnd(name) ?? unitAfterDash(name);
   let depth = 0;
   for (let at = name.length - 1; at > 0; at--) {
     if (name[at] === close) depth++;
@@ -192,6 +192,12 @@ export function unitInName(name: string): { name: string; unit: string } | undef
     return isUnit(unit) && !isLabel(unit, rest) && !hasOwnUnit(rest) ? { name: rest, unit } : undefined;
   }
   return undefined;
+}
+
+/** `BEAMKV -kV`, `DWELLTIME-ms`: of a name in capital letters. `LEVEL-min` is a minimum. */
+function unitAfterDash(written: string): { name: string; unit: string } | undefined {
+  const [, name, unit] = /^([A-Z][A-Z\d]{2,}) *-((?!min$|in$)\p{Ll}\p{L}+)$/u.exec(written) ?? [];
+  return name !== undefined && unit !== undefined && isUnit(unit) ? { name, unit } : undefined;
 }
 
 /** Things that are marked with letters: `Plate (A)`, `channel 1 (C)`. */
