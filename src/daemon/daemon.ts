@@ -255,11 +255,12 @@ function rememberOutcomes(clock: Clock, log: Log) {
   };
 }
 
+const addressOf = ({ notebook: { url } }: UsableConfig) => (url === NO_NOTEBOOK.url ? undefined : url);
+
 const liveOf = (
   { config, page, runtime, fleet, started, starting, refused, requests, spool, clock }: Parts,
   alarms: Live['alarms'],
   halted: string | undefined,
-  { url } = (runtime?.config ?? config).notebook,
 ): Live => ({
   at: clock.now(),
   ...started,
@@ -268,7 +269,7 @@ const liveOf = (
   problems: runtime?.problems ?? [],
   refused,
   notebook: {
-    url: url === NO_NOTEBOOK.url ? undefined : url,
+    url: addressOf(runtime?.config ?? config),
     gate:
       halted === undefined
         ? (runtime?.gate() ?? { kind: 'open', perSecond: config.notebook.rate })

@@ -14,7 +14,7 @@ export function withUnitFacts(mapping: ParseMapping, { meta, tables }: FileRecor
   const units = new Map<string, UnitFact>();
   const factors = factorsIn(meta);
   for (const [name, { text }] of meta) {
-    const of = isUnit(text.trim()) ? quantityOf(name) : undefined;
+    const of = isUnit(text.trim()) ? quantityOf(name, text.trim()) : undefined;
     if (of !== undefined && !factors.has(of)) units.set(of, { fact: name, unit: text.trim() });
   }
   if (units.size === 0) return mapping;
@@ -54,9 +54,13 @@ type UnitFacts = ReadonlyMap<string, UnitFact>;
 const isNumeric = ({ rows }: Table, n: number): boolean => typeof rows[0]?.[n]?.value === 'number';
 
 /** What a fact gives the unit of: `Glucose units`, `Units of Glucose`, `YUnits`, or `Intensity Vs Time`. */
-function quantityOf(name: string): string | undefined {
+function quantityOf(name: string, unit: string): string | undefined {
   const [, axis] = AXIS_UNIT.exec(name) ?? [];
-  const [, first] = TITLE.exec(name) ?? [];
+  const [, first, second = ''] = TITLE.exec(name) ?? [];
+  // `Absorbance vs Wavelength: nm` says nothing about the absorbance.
+  if (isMeasuredIn(second, unit)) return undefined;
+  // `Unit: A` can be the name of one of several devices.
+  if (/^unit$/i.test(name) && /^[A-Z]$/.test(unit)) return undefined;
   const words = wordsIn((axis ?? first ?? name).replace(UNIT_WORD, ' '));
   if (axis === undefined && first === undefined && !UNIT_WORD.test(name)) return undefined;
   return first === undefined || isReadings(words) ? words : undefined;
@@ -65,7 +69,7 @@ function quantityOf(name: string): string | undefined {
 const UNIT_WORD =
   /(?<!\p{L})(?:units?(?: (?:of|for))?|einheit(?: von)?|unit[ée](?: de)?|unidad(?: de)?|単位|单位)(?!\p{L})/iu;
 const AXIS_UNIT = /^([XY])units?$/i;
-const TITLE = /^(\p{L}[\p{L} ]*?) (?:vs?\.?|versus|against) \p{L}[\p{L} ]*$/iu;
+const TITLE = /^(\p{L}[\p{L} ]*?) (?:vs?\.?|versus|against) (\p{L}[\p{L} ]*)$/iu;
 
 /** What columns of samples, channels or isotopes have. */
 const isReadings = (words: string): boolean =>
@@ -76,8 +80,9 @@ const isReadings = (words: string): boolean =>
 /** By the words of a column: the fact by which its numbers have to be multiplied, such as `Intensity Multiplier: 0.001`. */
 export function factorsIn(meta: FileRecord['meta']): Map<string, string> {
   const found = new Map<string, string>();
-  for (const [name, { value, text }] of meta)
+  for (const [name, { value, text, unit }] of meta)
     if (
+      unit === undefined &&
       FACTOR.test(name) &&
       !DEVICE.test(name) &&
       (typeof value === 'number' ? value !== 1 && value !== 0 : TIMES.test(text))
@@ -139,8 +144,14 @@ function unitOfAxis(table: Table, n: number, units: UnitFacts): string | undefin
     const fitting = columns.flatMap(({ name }, at) => (isFitting(name) && isNumeric(table, at) ? [at] : []));
     return fitting.length === 1 && fitting[0] === n;
   };
-  return [...units].find(([of, fact]) =>
-    AXES.some((axis, at) => axis.test(of) && isOnly(fact, at === 0 ? NAME_OF_X : /^/)),
+  const others = columns.filter(
+    ({ name, unit }, at) => at !== n && unit === undefined && isNumeric(table, at) && !NAME_OF_X.test(name),
+  );
+  // Beside other readings, a lamp voltage has that unit, too.
+  const isReading = others.length === 0 || isReadings(wordOf(wordsIn(columns[n]?.name ?? '')));
+  return [...units].find(
+    ([of, fact]) =>
+      (AXES[0]?.test(of) && isOnly(fact, NAME_OF_X)) || (AXES[1]?.test(of) && isReading && isOnly(fact, /^/)),
   )?.[1].fact;
 }
 
@@ -166,7 +177,10 @@ function unitOfSeries(others: readonly string[], known: readonly string[], { col
   if (!all || further.length > 0) return undefined;
   const [of, { fact }] = all;
   const isPlaced = known.length + 1 >= units.size && !known.some((name) => isReadings(wordOf(wordsIn(name))));
-  const found = SERIES.filter(({ pattern, symbol, least, isSure }) => {
+  const series = SERIES.flatMap((one) =>
+    one.symbol ? one : ofChannels(others.filter((name) => one.pattern.test(name))),
+  );
+  const found = series.filter(({ pattern, symbol, least, isSure }) => {
     const own = others.filter((name) => pattern.test(name));
     const areThose = own.every((name) => symbol === undefined || ELEMENTS.has(symbol.exec(name)?.[0] ?? ''));
     // A file can have both counts of isotopes and concentrations.
@@ -176,6 +190,12 @@ function unitOfSeries(others: readonly string[], known: readonly string[], { col
   const isOther = columns.some(({ name }) => pattern?.test(name) && !others.includes(name));
   return found.length === 1 && pattern && !isOther ? { pattern: String(pattern), fact } : undefined;
 }
+
+/** For each word, the pattern of its channels: other files can have more of them. */
+const ofChannels = (names: readonly string[]): (typeof SERIES)[number][] =>
+  [...new Set(names.map((name) => name.replace(/\d+$/, '')))].map((word) => ({
+    ...{ pattern: new RegExp(`^${word}\\d+$`), symbol: undefined, least: 1, isSure: false },
+  }));
 
 /** `Mn55`, `55Mn` and `S32 -> 48`; `Mn`; `CH1`. A file can have a single isotope or channel. */
 const SERIES = [

@@ -130,7 +130,9 @@ export function areNamesAbove({ cells }: Line, below: Line | undefined): boolean
   const isRow = !isFactName(first) && !isQuantity(first) && !isSubject(first);
   const isLabelled = isMeasured && /\d/.test(first) && isPlainQuantity(names[1]);
   const arePaired = isRow && isFactName(names[0]) && (isFactName(names[1]) || isLabelled);
-  if (names.length === 2) return arePaired && !/:/.test(below.text);
+  // `Method,Absorbance` is a fact above `Filter 1,450`.
+  if (names.length === 2)
+    return arePaired && !/:/.test(below.text) && !/^(?:method|mode|model|detector)$/i.test(names[0] ?? '');
   // Settings of channels have a name below a name: `Detector,PMT,APD` above `Gain,620,570`.
   const hasLabel = isRow && /\d/.test(first) && measures === others.length;
   // Of a name and its value, several times in a line, half of the cells are words.

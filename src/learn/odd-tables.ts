@@ -57,7 +57,7 @@ export function objectToTable(
     LABEL_AND_NAME.test(first) &&
     !others.some((name) => /[:=]/.test(name))
   )
-    objections.push({ table, column: first, reason: 'its name may begin with that of its line' });
+    objections.push({ table, column: first, reason: 'its name may begin with the label of the header line' });
   const fact = factAmong(columns, rows);
   if (fact !== undefined) objections.push({ table, reason: `the row with ${JSON.stringify(fact)} may be a fact` });
   return objections;

@@ -40,6 +40,10 @@ test.each([
   ['Intensity vs. Time,counts', 'Time,S32 -> 48,Mn55 RSD', ['Time', 'S32 -> 48 [counts]', 'Mn55 RSD']],
   ['Intensity Vs Time,CPS', 'Time,55Mn,Sr87/Sr86', ['Time', '55Mn [CPS]', 'Sr87/Sr86']],
   ['Intensity Vs Time,CPS', 'Time,T1,P1', ['Time', 'T1', 'P1']],
+  ['Intensity vs Energy,keV', 'Pixel,CH1,CH2', ['Pixel', 'CH1', 'CH2']],
+  ['Absorbance vs Wavelength,nm', 'Wavelength,Absorbance', ['Wavelength', 'Absorbance']],
+  ['Unit,A', 'Time,CH1,CH2', ['Time', 'CH1', 'CH2']],
+  ['Y Units,mV', 'Time,Photodiode,Lamp voltage', ['Time', 'Photodiode', 'Lamp voltage']],
   ['Intensity Vs Time,CPS', 'Time,Pressure,Humidity', ['Time', 'Pressure', 'Humidity']],
   ['Dwell Time,ms', 'Time,Mn55,Fe57', ['Time', 'Mn55', 'Fe57']],
   ['Dwell vs Mass,ms', 'Time,Mn55,Fe57', ['Time', 'Mn55', 'Fe57']],
@@ -104,10 +108,13 @@ test.each([
   'm/z,C/N,Ca/Mg',
   'No,V2,Volt2,A-1',
   'No,Bar,cell,day,in',
+  'kV,Mg,Al,Si,V,Cr,Fe',
+  'n,mean,s,%',
+  'Pas,Gauss,V1',
 ])('names that can be something else are no units: %s', async (head) => {
   const cells = (n: number) => head.split(',').map((_, at) => `${n}.${at + 1}`);
   const record = await read(`Operator: Ada\n\nID,${head}\n${rowsOf((n) => [`S${n}`, ...cells(n)], ',')}`);
-  const sure = /^(?:nm|mV)$/;
+  const sure = /^(?:nm|mV|kV|%)$/;
   expect(record.tables[0]?.columns.flatMap(({ name, unit }) => (unit && !sure.test(name) ? name : []))).toEqual([]);
 });
 

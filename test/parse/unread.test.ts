@@ -65,6 +65,8 @@ describe('lines', () => {
     expect(await readingsIn(...named('S-'))).not.toEqual([]);
     const powers = ['C1;0.0023;1.2E-5;3.3E-8', 'C2;0.0024;-1.1E-5;3.1E-8', 'C3;0.0025;1.3E-5;3.0E-8'];
     expect(await readingsIn(...powers)).toEqual([]);
+    for (const rest of [';0;0', '00;30;1', ';0.1;0.002'])
+      expect(await readingsIn(...[12, 9, 7].map((n) => `S-${n};${n}${rest}`))).not.toEqual([]);
     expect(
       await readingsIn(...powers.map((line) => line.replace('1.2E-5', '1.2E-3').replace('E-5', 'E-3'))),
     ).not.toEqual([]);

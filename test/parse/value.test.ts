@@ -296,6 +296,9 @@ describe('units', () => {
     'SAMPLE-A',
     'Sample-mg',
     'STEP -x',
+    'SAMPLE-count',
+    'FIRMWARE-rev',
+    'DATE-mm',
   ])('%s has no unit', (written) => {
     expect(unitInName(written)).toBeUndefined();
   });
@@ -312,6 +315,8 @@ describe('units', () => {
     ['T/K', 'T', 'K'],
     ['Ux/V', 'Ux', 'V'],
     ['I/A', 'I', 'A'],
+    ['B/T', 'B', 'T'],
+    ['Z/Ω', 'Z', 'Ω'],
   ])('%s has a unit after the slash', (written, name, unit) => {
     expect(unitAfterSlash(written, false)).toEqual({ name, unit });
   });

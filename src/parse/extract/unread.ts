@@ -76,13 +76,15 @@ const STATISTIC =
 
 /** Of a calibration: they are settings. */
 const COEFFICIENT = /coef|koeff|polynom/i;
-/** How much smaller the coefficient of the next power is. The readings of a series of dilutions fall by less. */
+/** How much smaller the coefficient of the next power is. */
 const FALL = 20;
+/** Readings also fall, down to zero or to the noise, but rarely to so little. */
+const MAX_LAST = 1e-3;
 
 const arePowers = (numbers: readonly number[]): boolean =>
   numbers.length > 2 &&
-  numbers[0] !== 0 &&
-  numbers.every((number, n) => n === 0 || Math.abs(number) * FALL <= Math.abs(numbers[n - 1] ?? 0));
+  numbers.every((number, n) => number !== 0 && Math.abs(number) * FALL <= Math.abs(numbers[n - 1] ?? Infinity)) &&
+  Math.abs(numbers.at(-1) ?? 0) < MAX_LAST;
 
 /**
  * The number of cells of a line that looks like a reading: numbers are most of its cells, or it is one number with a unit;

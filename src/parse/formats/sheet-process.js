@@ -1,3 +1,4 @@
+import { writeFileSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';
 
 // @ts-check
@@ -27,6 +28,12 @@ process.on('message', (workbook) => {
   });
   worker.once('exit', () => answer({ problem: '' }));
 });
+// Where the machine runs out of memory, Linux ends this process first, not the daemon.
+try {
+  writeFileSync('/proc/self/oom_score_adj', '1000');
+} catch {
+  // As before.
+}
 // It ends with the process or thread that started it.
 process.on('disconnect', () => process.kill(process.pid, 'SIGKILL'));
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => undefined);

@@ -2,7 +2,7 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { promisify } from 'node:util';
 import { crc32, inflateRaw } from 'node:zlib';
 import type { ParseOptions } from '../../config/vocabulary.js';
-import { systemCode } from '../../errors.js';
+import { LabfeedError, systemCode } from '../../errors.js';
 import type { FileRecord } from '../../model.js';
 import { lineFormat } from '../cells.js';
 import { MAX_KEPT_CELLS } from '../extract/context.js';
@@ -161,8 +161,10 @@ function startProcess(): ChildProcess {
   });
   // Only while it reads, it keeps this process alive.
   started.unref();
-  // If it cannot be started, nothing can be sent to it either.
-  return started.on('error', () => undefined).on('exit', () => idle.delete(started));
+  started.on('error', () => undefined).on('exit', () => idle.delete(started));
+  // The file is not to blame.
+  if (started.pid === undefined) throw new LabfeedError('cannot start a process to read workbooks');
+  return started;
 }
 
 function takeProcess(): ChildProcess {
@@ -176,7 +178,11 @@ function takeProcess(): ChildProcess {
 
 function putBack(child: ChildProcess): void {
   child.channel?.unref();
-  idle.set(child, setTimeout(() => child.kill('SIGKILL'), IDLE_MS).unref());
+  const end = () => {
+    idle.delete(child);
+    child.kill('SIGKILL');
+  };
+  idle.set(child, setTimeout(end, IDLE_MS).unref());
 }
 
 /** Reads a workbook in another process, which is killed if it takes too long. */
@@ -207,13 +213,13 @@ async function readInProcess(workbook: object, maxMs: number, signal?: AbortSign
   return answer;
 }
 
-/** How Node ends a thread or a process where memory runs out. */
-const OUT_OF_MEMORY = ['ERR_WORKER_OUT_OF_MEMORY', 'SIGABRT', 'SIGTRAP', 'SIGILL'];
+/** How Node ends a thread or a process where memory runs out, or Linux. */
+const OUT_OF_MEMORY = ['ERR_WORKER_OUT_OF_MEMORY', 'SIGABRT', 'SIGTRAP', 'SIGILL', 'SIGKILL'];
 
 /** `reason`: of the library, or how its process ended. */
 function problemOf(reason: string): WorkbookProblem {
   if (OUT_OF_MEMORY.includes(reason))
-    return new WorkbookProblem('it takes more than 1 GB of memory', 'split it, or export it as .csv');
+    return new WorkbookProblem('it takes too much memory', 'split it, or export it as .csv');
   if (reason === '' || /^SIG[A-Z]+$/.test(reason)) return new WorkbookProblem('reading it stopped unexpectedly');
   if (/password|encrypt/i.test(reason)) return new WorkbookProblem('it is protected', 'save it without a password');
   if (/are filled$/.test(reason)) return new WorkbookProblem(reason, 'delete the cells far below the data');

@@ -194,10 +194,11 @@ export function unitInName(name: string): { name: string; unit: string } | undef
   return undefined;
 }
 
-/** `BEAMKV -kV`, `DWELLTIME-ms`: of a name in capital letters. `LEVEL-min` is a minimum. */
+/** `BEAMKV -kV`, `DWELLTIME-ms`: of a name in capital letters. Units that are also words are none: `LEVEL-min`, `SAMPLE-count`. */
 function unitAfterDash(written: string): { name: string; unit: string } | undefined {
-  const [, name, unit] = /^([A-Z][A-Z\d]{2,}) *-((?!min$|in$)\p{Ll}\p{L}+)$/u.exec(written) ?? [];
-  return name !== undefined && unit !== undefined && isUnit(unit) ? { name, unit } : undefined;
+  const [, name, unit] =
+    /^([A-Z][A-Z\d]{2,}) *-((?:[kmuµn]|k?e)V|[pnuµm]A|[nuµ]m|[nuµm]s|mR|mrad|kPa|hPa|mbar)$/.exec(written) ?? [];
+  return name !== undefined && unit !== undefined ? { name, unit } : undefined;
 }
 
 /** Things that are marked with letters: `Plate (A)`, `channel 1 (C)`. */
@@ -266,9 +267,9 @@ const isRate = (name: string, unit: string): boolean =>
 const DERIVATIVE = /^d\p{L}\w*\/d\p{L}\w*$/u;
 
 /** `C/N`, `Na/K`: of elements, or of other things with a letter. */
-const RATIO = /^\p{Lu}\p{Ll}?\/\p{Lu}$/u;
-/** `T/K`, `Ux/V`, `I/A`, `F/N`, `Q/C`, `P/W`: the symbol of what is measured in that unit. */
-const SYMBOL = /^(?:T\w?\/K|[UEV]\w?\/V|I\w?\/A|F[^e]?\/N|Q\w?\/C|P\w?\/W)$/;
+const RATIO = /^[A-Z][a-z]?\/[A-Z]$/;
+/** `T/K`, `Ux/V`, `I/A`, `B/T`: the symbol of what is measured in that unit. */
+const SYMBOL = /^(?:T\w?\/K|[UEV]\w?\/V|I\w?\/A|F[^e]?\/N|Q\w?\/C|P\w?\/W|B\w?\/T|[EWHQ]\w?\/J)$/;
 
 /** Splits a unit after a slash from a name: `freq/Hz`. `anyUnit` accepts unknown units too. */
 export function unitAfterSlash(name: string, anyUnit: boolean): { name: string; unit: string } | undefined {
@@ -315,8 +316,10 @@ export function unitAsName(name: string, names: readonly string[] = []): string 
   return LIKELY.test(unit) && isProven() ? unit : undefined;
 }
 
-/** Beside such names, these are no units: minimum, minute, and magnesium. */
+/** Not units beside such names: `min` is a minimum or a minute, `mm` a minute or a month, `mg` magnesium, `s` a deviation. */
 const AMONG = new Map([
+  ['s', /^(?:n|mean|x|avg|average|median|cv|rsd)$/i],
+  ['V', /^(?:Na|Mg|Al|Si|P|S|Cl|K|Ca|Sc|Ti|Cr|Mn|Fe|Co|Ni|Cu|Zn|As|Sr|Zr|Nb|Mo|Ba|Pb)$/],
   ['min', /^(?:max|mean|avg|average|med|std|sd|hh?|hour|sec|ss)/i],
   ['mm', /^(?:yy|dd|hh|ss)/i],
   ['mg', /^(?:na|k|ca|fe|zn|cu|mn|p|al)$/i],
@@ -330,7 +333,7 @@ const SHORT =
 
 /** Units that are also other words, names or abbreviations. */
 const OTHER_WORD =
-  /^(?:days?|hour|minute|second|sec|min|cells?|counts?|cts|copies|particles|abs|bar|mol|mole|molar|rad|cal|gal|deg|degree|div|rev|meter|metre|gram|amp|siemens|poise|foot|pixels?|arb|atm|ppt|pts|psi|psu|osm|kat|vickers|vdc|vpp|vrms|% ?[a-z]|.*sat.*|(?:mass|weight|atomic|mole) %)$/i;
+  /^(?:days?|hour|minute|second|sec|min|cells?|counts?|cts|copies|particles|abs|bar|mol|mole|molar|rad|cal|gal|deg|degree|div|rev|meter|metre|gram|amp|siemens|poise|foot|pixels?|arb|atm|ppt|pts|psi|psu|osm|kat|pas|gauss|vickers|vdc|vpp|vrms|% ?[a-z]|.*sat.*|(?:mass|weight|atomic|mole) %)$/i;
 
 /** Ratios of two symbols, names with a number, `Volt2`, `A-1` or `1 h`, and abbreviations with dots. */
 const NAME_LIKE =
