@@ -43,14 +43,14 @@ const MIN_WRONG = 10;
 export async function leaveOutWrong(mapping: ParseMapping, record: FileRecord, context: NetContext): Promise<Net> {
   const objections = findObjections(record, context);
   const isTableWrong = ({ table, isWrong }: Objection) => table !== undefined && isWrong === true;
-  const wrong = objections.flatMap(({ fact, isWrong }) => (fact !== undefined && isWrong ? [fact] : []));
-  const all = new Set([...record.meta.keys()].filter((name) => !wrong.includes(name)).map(withoutNumber));
+  const wrong = new Set(objections.flatMap(({ fact, isWrong }) => (fact !== undefined && isWrong ? [fact] : [])));
+  const all = new Set([...record.meta.keys()].filter((name) => !wrong.has(name)).map(withoutNumber));
   // A name cannot be left out in one place and kept in another.
-  const names = new Set(wrong.map(withoutNumber).filter((name) => !all.has(name)));
+  const names = new Set([...wrong].map(withoutNumber).filter((name) => !all.has(name)));
   const left = names.size === 0 ? mapping : withoutFacts(mapping, names);
   const read = left === mapping ? record : await context.read(left);
   const isKept = ({ fact = '' }: Objection) => read.meta.get(fact)?.text === record.meta.get(fact)?.text;
-  const many = wrong.length >= MIN_WRONG && wrong.length * 2 > record.meta.size;
+  const many = wrong.size >= MIN_WRONG && wrong.size * 2 > record.meta.size;
   const unlike = objections.find(isTableWrong);
   return {
     mapping: left,
@@ -59,7 +59,7 @@ export async function leaveOutWrong(mapping: ParseMapping, record: FileRecord, c
     refusal: unlike
       ? context.refuse(describeTable(unlike), { hint: 'describe it, for example `parse: { table: { header: "…" } }`' })
       : many
-        ? context.refuse(`${wrong.length} of ${record.meta.size} facts in the file were not understood`, {
+        ? context.refuse(`${wrong.size} of ${record.meta.size} facts in the file were not understood`, {
             hint: 'describe them, for example `parse: { meta: { separator: ":" } }`',
           })
         : undefined,

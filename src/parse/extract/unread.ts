@@ -232,8 +232,8 @@ const WORD = /[\p{L}\p{N}]+/gu;
 /** Whether every word and number of a text is in one of the others, as often as in the text. */
 export function covers(text: string, others: readonly string[]): boolean {
   const left = new Map<string, number>();
-  for (const other of others) for (const [word] of other.matchAll(WORD)) left.set(word, (left.get(word) ?? 0) + 1);
-  for (const [word] of text.matchAll(WORD)) {
+  for (const other of others) for (const word of other.match(WORD) ?? []) left.set(word, (left.get(word) ?? 0) + 1);
+  for (const word of text.match(WORD) ?? []) {
     const times = left.get(word) ?? 0;
     if (times === 0) return false;
     left.set(word, times - 1);
