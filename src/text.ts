@@ -16,6 +16,12 @@ export function formatBytes(n: number): string {
   return `${(n / unit).toFixed(1)} ${name}`;
 }
 
+/** A column can be named after its unit: `mAU`, `[mV]`, `mAU (2)`. */
+export function headingOf({ name, unit }: { readonly name: string; readonly unit?: string | undefined }): string {
+  const isUnit = unit !== undefined && [unit, `[${unit}]`, `(${unit})`].includes(name.replace(/ \(\d+\)$/, ''));
+  return unit && !isUnit ? `${name} (${unit})` : name;
+}
+
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;

@@ -10,6 +10,7 @@ import {
   formatShortTime,
   formatTime,
   formatUtcOffset,
+  headingOf,
   joinWords,
   multiLine,
   nearest,
@@ -209,4 +210,16 @@ describe('text from a file', () => {
 test.each(['plain-1.csv', 'two words', "Ada's $HOME `id`", ''])('a shell reads %j as one word', (text) => {
   const { stdout } = spawnSync('sh', ['-c', `printf '%s|' ${shellWord(text)}`], { encoding: 'utf8' });
   expect(stdout).toBe(`${text}|`);
+});
+
+test.each([
+  ['Absorbance', 'AU', 'Absorbance (AU)'],
+  ['Absorbance', '', 'Absorbance'],
+  ['Absorbance (2)', 'AU', 'Absorbance (2) (AU)'],
+  ['mAU', 'mAU', 'mAU'],
+  ['mAU (2)', 'mAU', 'mAU (2)'],
+  ['[mV]', 'mV', '[mV]'],
+  ['(mV) (3)', 'mV', '(mV) (3)'],
+])('the heading of %j with the unit %j is %j', (name, unit, heading) => {
+  expect(headingOf({ name, unit })).toBe(heading);
 });

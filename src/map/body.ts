@@ -2,12 +2,11 @@ import { Drop } from 'liquidjs';
 import { FileError } from '../errors.js';
 import { originLine } from '../markers.js';
 import type { FileRecord, Value } from '../model.js';
-import { capitalize, escapeHtml, formatCount, multiLine, plural, singleLine } from '../text.js';
+import { capitalize, escapeHtml, formatCount, headingOf, multiLine, plural, singleLine } from '../text.js';
 import { describeUnread, type Held, warningsOf } from './omissions.js';
 import type { Plate, ShownTable, ShowTable } from './plates.js';
 import { describeSource, type SourceFile } from './scope.js';
 import {
-  headingOf,
   isPartial,
   MAX_SUMMARISED_COLUMNS,
   type RowsLocation,

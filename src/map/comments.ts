@@ -1,19 +1,11 @@
 import type { CommentOptions } from '../config/schema.js';
 import { MARK_BYTES } from '../markers.js';
 import type { Column, FileRecord, Table, Value } from '../model.js';
-import { formatCount, multiLine, plural, singleLine, splitBytes, truncateBytes } from '../text.js';
+import { formatCount, headingOf, multiLine, plural, singleLine, splitBytes, truncateBytes } from '../text.js';
 import type { Held } from './omissions.js';
 import type { Plate, ShownTable, ShowTable } from './plates.js';
 import { describeSource, type SourceFile } from './scope.js';
-import {
-  alignTable,
-  cellWithUnit,
-  factLine,
-  headingOf,
-  isPartial,
-  type RowsLocation,
-  summariseColumns,
-} from './tables.js';
+import { alignTable, cellWithUnit, factLine, isPartial, type RowsLocation, summariseColumns } from './tables.js';
 
 interface Comments {
   readonly comments: readonly string[];

@@ -1,6 +1,6 @@
 import type { PlotOption } from '../config/schema.js';
 import type { FileRecord, Plot, PlotAxis, PlotSeries, Table } from '../model.js';
-import { formatCount, joinWords, nearest, plural, singleLine } from '../text.js';
+import { formatCount, headingOf, joinWords, nearest, plural, singleLine } from '../text.js';
 import {
   directionOf,
   isConstant,
@@ -14,7 +14,7 @@ import {
   thin,
   wellAt,
 } from './plot-columns.js';
-import { headingOf, isPartial } from './tables.js';
+import { isPartial } from './tables.js';
 
 /** Why there is no plot, as a phrase. `column`: the one that the mapping names and the file lacks. */
 interface NoPlot {

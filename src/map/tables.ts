@@ -1,5 +1,5 @@
 import { type Column, medianOf, NO_VALUE, type Table, type Value } from '../model.js';
-import { formatCount, plural, singleLine } from '../text.js';
+import { formatCount, headingOf, plural, singleLine } from '../text.js';
 
 /** A table or a selection of its rows; `count` is the number of rows in either case. */
 export type TableRows = Pick<Table, 'columns' | 'rows' | 'count'>;
@@ -9,10 +9,6 @@ export const isPartial = ({ rows, count }: Pick<Table, 'rows' | 'count'>): boole
 
 /** Where readers find the rows that a shortened table leaves out. */
 export type RowsLocation = 'comments' | 'file';
-
-/** A column can be named after its unit: `mAU`. */
-export const headingOf = ({ name, unit }: { readonly name: string; readonly unit?: string | undefined }): string =>
-  unit && unit !== name ? `${name} (${unit})` : name;
 
 /** The value as written, followed by its unit unless that was written with it. */
 export const withUnit = ({ text, unit }: Pick<Value, 'text' | 'unit'>): string => followedBy(text, unit);

@@ -1,5 +1,6 @@
 import { type ScaleContinuousNumeric, type ScaleTime, scaleLinear, scaleLog, scaleUtc } from 'd3-scale';
 import type { PlotAxis } from '../model.js';
+import { headingOf } from '../text.js';
 import { FONT_SIZE, type Frame, INK, lineAt, SOFT, shorten, textAt, widthOf } from './svg.js';
 
 interface Tick {
@@ -67,10 +68,8 @@ const SUPERSCRIPTS: Readonly<Record<string, string>> = Object.fromEntries(
 
 const superscript = (exponent: number): string => String(exponent).replace(/./g, (digit) => SUPERSCRIPTS[digit] ?? '');
 
-const titleOf = ({ name, unit }: PlotAxis, extra = ''): string => {
-  const inside = [extra, unit === name ? '' : unit].filter(Boolean).join(' ');
-  return inside ? `${name} (${inside})` : name;
-};
+const titleOf = ({ name, unit }: PlotAxis, extra = ''): string =>
+  headingOf({ name, unit: [extra, unit].filter(Boolean).join(' ') });
 
 function ticksThatFit(scale: ScaleContinuousNumeric<number, number>, count: number): Tick[] {
   for (let wanted = count; ; wanted--) {

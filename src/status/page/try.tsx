@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { formatBytes, formatCount, plural } from '../../text.js';
+import { formatBytes, formatCount, headingOf, plural } from '../../text.js';
 import type { PageState, Preview, PreviewTable } from '../api.js';
 import { postPreview, RequestError, role } from './client.js';
 import { type EditedMapping, MappingEditor, openMapping } from './editor.js';
@@ -281,7 +281,7 @@ function Mapping({ mapping, onEdit }: { mapping: string; onEdit: NonNullable<Edi
 function Readings({ table: { name, columns, rows, count } }: { table: PreviewTable }) {
   const shown = rows.length < count ? `, first ${formatCount(rows.length)} shown` : '';
   const caption = [<b>{name}</b>, ` ${plural(count, 'row')}${shown}`];
-  const headings = columns.map(({ name, unit }) => (unit && unit !== name ? `${name} (${unit})` : name));
+  const headings = columns.map(headingOf);
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable with the keyboard
     <section class="panel table" tabIndex={0} aria-label={`Table ${name}`}>
