@@ -17,8 +17,9 @@ export const placesElsewhere = (fleet: Fleet | undefined): Place[] =>
     .filter(({ name }) => name !== fleet?.name)
     .flatMap((member) => member.folders.map((folder) => ({ member, folder })));
 
-/** As far as the list of machines tells, which is not up to date while the database is away. */
-export const leaderOf = (fleet: Fleet): string | undefined => fleet.members.find(({ leads }) => leads)?.name;
+/** Who delivers; null: nobody. Undefined if that is not known: before the machines are listed, and without the database. */
+export const leaderOf = ({ trouble, members }: Fleet): string | null | undefined =>
+  trouble !== undefined || members.length === 0 ? undefined : (members.find(({ leads }) => leads)?.name ?? null);
 
 /** What another machine says about its own runs and folders is in the lists of runs and folders, too. */
 const LISTED = ['quarantine', 'held'];

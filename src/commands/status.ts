@@ -138,8 +138,8 @@ function throughFleet({ fleet }: Live): string | undefined {
   const leader = leaderOf(fleet);
   if (leader === fleet.name) return undefined;
   if (fleet.trouble !== undefined) return 'who delivers is not known: the database of the fleet is away';
-  if (fleet.members.length === 0) return 'who delivers is not known yet';
-  return leader === undefined ? 'no machine of the fleet delivers at present' : `${leader} delivers for the fleet`;
+  if (leader === undefined) return 'who delivers is not known yet';
+  return leader === null ? 'no machine of the fleet delivers at present' : `${leader} delivers for the fleet`;
 }
 
 function fleetLines({ name, trouble, kept, listedAt = 0, members }: NonNullable<Live['fleet']>, at: number): string[] {

@@ -146,17 +146,13 @@ function elsewhereOf(path: string, { live, isFleetUnknown = false }: Sources) {
       ...{ machine: name, isAway, instrument, watch },
     })),
     /** Who delivers; null: nobody. Undefined if this is not a fleet, or not known. */
-    leader: isKnown(live?.fleet) ? (leaderOf(live.fleet) ?? null) : undefined,
+    leader: live?.fleet && leaderOf(live.fleet),
     /** Why the database of the fleet is away, as far as the daemon knows. */
     trouble: live?.fleet?.trouble,
     /** Whether older runs of other machines are not known. */
     isFleetUnknown,
   };
 }
-
-/** Whether the machines of the fleet, and who of them delivers, are known. They are listed soon after the start. */
-const isKnown = (fleet: Live['fleet']): fleet is NonNullable<Live['fleet']> =>
-  fleet !== undefined && fleet.trouble === undefined && fleet.members.length > 0;
 
 /** Larger files are not hashed only to find out whether they are copies. */
 const MAX_HASHED_BYTES = 256 * 1024 * 1024;

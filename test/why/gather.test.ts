@@ -61,3 +61,14 @@ test('a name whose bytes are not UTF-8 is found as the journal shows it', async 
   const { withJournal } = setUp(['/data/lat\\xE9.csv', '/data/late.csv', '/data/other.csv']);
   expect((await findFiles('lat\ufffd.csv', withJournal)).paths).toEqual(['/data/lat\\xE9.csv']);
 });
+
+test.each([
+  ['nobody, if no machine delivers', { members: [{ name: 'a', leads: false, folders: [] }] }, null],
+  ['its name', { members: [{ name: 'a', leads: true, folders: [] }] }, 'a'],
+  ['not known before the machines are listed', { members: [] }, undefined],
+  ['not known without the database', { members: [{ name: 'a', leads: true, folders: [] }], trouble: 'away' }, undefined],
+])('who delivers for a fleet: %s', async (_, fleet, leader) => {
+  const { sources } = setUp();
+  const live = { fleet: { name: 'b', ...fleet } } as unknown as Sources['live'];
+  expect((await gather('/data/x.csv', { ...sources, live })).elsewhere.leader).toBe(leader);
+});
