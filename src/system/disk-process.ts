@@ -1,5 +1,6 @@
 import { type BigIntStats, type Dirent, promises, readlinkSync } from 'node:fs';
 import { type FileHandle, lstat, open, opendir, readdir, realpath, stat } from 'node:fs/promises';
+import { endWithStarter } from './process.js';
 
 /** The process that makes the calls to one file system that may hang. `disk.ts` starts it, and gives it up if it hangs. */
 
@@ -128,6 +129,4 @@ async function serve({ id, name, args }: Request): Promise<void> {
 }
 
 process.on('message', serve);
-// It ends with the process that started it. `process.exit` would wait for the calls that hang.
-process.on('disconnect', () => process.kill(process.pid, 'SIGKILL'));
-for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => undefined);
+endWithStarter();

@@ -1,4 +1,4 @@
-import { type ChildProcess, fork } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import {
   type BigIntStats,
   close,
@@ -17,6 +17,7 @@ import { dirname } from 'node:path';
 import { promisify } from 'node:util';
 import type { Change, ChangeArgs, Kind, Location, Operations, Request, Response, SentError } from './disk-process.js';
 import { listMounts, type Mount, mountOf } from './mounts.js';
+import { startHelper } from './process.js';
 
 /**
  * Access to the files of instruments. A call to a network share, or to the program behind a FUSE file system, may never
@@ -368,12 +369,7 @@ export class Share {
   }
 
   #start(): ChildProcess {
-    const started = fork(new URL('./disk-process.js', import.meta.url), {
-      cwd: '/',
-      serialization: 'advanced',
-      stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
-    });
-    started.unref();
+    const started = startHelper(new URL('./disk-process.js', import.meta.url));
     started.on('message', (response: Response) => {
       if (started === this.#process) this.#receive(response);
     });

@@ -1,3 +1,4 @@
+import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fstatSync, readFileSync } from 'node:fs';
 import { constants, userInfo } from 'node:os';
@@ -20,6 +21,20 @@ export function machineId(): string {
   } catch {
     return '';
   }
+}
+
+/** Starts a process that works for this one, and does not keep it alive. `script` calls `endWithStarter`. */
+export function startHelper(script: URL): ChildProcess {
+  const started = fork(script, { cwd: '/', serialization: 'advanced', stdio: ['ignore', 'ignore', 'ignore', 'ipc'] });
+  started.unref();
+  return started;
+}
+
+/** This process ends with the process or thread that started it, even if a call hangs, and by no signal before. */
+export function endWithStarter(): void {
+  // `process.exit` would wait for the calls that hang.
+  process.on('disconnect', () => process.kill(process.pid, 'SIGKILL'));
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => undefined);
 }
 
 /** The user that runs this process. */

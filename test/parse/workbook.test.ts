@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { crc32, deflateRawSync } from 'node:zlib';
 import { type CellObject, CFB, utils, type WorkBook, write } from '@e965/xlsx';
 import fc from 'fast-check';
@@ -352,6 +353,20 @@ test('a workbook that ends the process in which it is read is refused, and the n
   expect(error.message).toContain('it takes too much memory');
   expect(error.hint).toContain('export it as .csv');
   expect(await sheets(bytesOf(bookOf({ S: [[1]] })))).toEqual([{ name: 'S', lines: [['1']] }]);
+});
+
+test('if its process cannot start, the file is not to blame, and no other process is ended for want of memory', async () => {
+  for (const pid of childrenOf(process.pid)) process.kill(pid, 'SIGKILL');
+  await until('the others have ended', () => childrenOf(process.pid).length === 0);
+  const node = process.execPath;
+  process.execPath = '/absent/node';
+  const problem = await sheets(bytesOf(bookOf({ S: [[1]] }))).catch((error: unknown) => error);
+  process.execPath = node;
+  expect(problem).toMatchObject({ message: 'cannot start a process that reads workbooks' });
+  expect(problem).not.toBeInstanceOf(FileError);
+  await sheets(bytesOf(bookOf({ S: [[1]] })));
+  const [pid = expect.fail('no process')] = childrenOf(process.pid);
+  expect(readFileSync(`/proc/${pid}/oom_score_adj`, 'utf8').trim()).toBe('1000');
 });
 
 test('the limit on backtracking in expressions of mappings does not make workbooks large', async () => {

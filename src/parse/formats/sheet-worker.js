@@ -3,9 +3,9 @@ import { CFB, read, SSF } from '@e965/xlsx';
 
 // @ts-check
 /**
- * Reads a workbook in a thread of `sheet-process.js`: the library cannot be interrupted, a damaged .xls can make it loop,
+ * Reads a workbook in a thread of `sheet-process.ts`: the library cannot be interrupted, a damaged .xls can make it loop,
  * and its memory has no limit. A process can be killed, and the memory of a thread is limited.
- * Plain JavaScript, so that both can start from the sources as well as from the build.
+ * Plain JavaScript, so that the thread can start from the sources as well as from the build.
  */
 
 /** @import { CellObject, WorkBook } from '@e965/xlsx' */
@@ -28,9 +28,7 @@ const ERRORS = new Map([
   [43, '#GETTING_DATA'],
 ]);
 
-/**
- * Behind the end of a part, the library reads a length that is no number, and adds to a text until all memory is used.
- */
+/** Behind the end of a part, the library reads a length that is no number, and extends a text until no memory is left. */
 Object.defineProperty(Buffer.prototype, 'read_shift', {
   /** @param {(this: Buffer, size: number, type: unknown) => unknown} read */
   set(read) {

@@ -1,9 +1,10 @@
-import { type ChildProcess, fork } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { promisify } from 'node:util';
 import { crc32, inflateRaw } from 'node:zlib';
 import type { ParseOptions } from '../../config/vocabulary.js';
 import { LabfeedError, systemCode } from '../../errors.js';
 import type { FileRecord } from '../../model.js';
+import { startHelper } from '../../system/process.js';
 import { lineFormat } from '../cells.js';
 import { MAX_KEPT_CELLS } from '../extract/context.js';
 import { readLines } from '../extract/read-lines.js';
@@ -153,17 +154,13 @@ const IDLE_MS = 10_000;
 const idle = new Map<ChildProcess, NodeJS.Timeout>();
 
 function startProcess(): ChildProcess {
-  const started = fork(new URL('./sheet-process.js', import.meta.url), {
-    // What this process needs for other sources would only take time there.
-    ...{ cwd: '/', execArgv: [], serialization: 'advanced' },
-    // The library prints warnings.
-    stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
-  });
-  // Only while it reads, it keeps this process alive.
-  started.unref();
+  const started = startHelper(new URL('./sheet-process.js', import.meta.url));
   started.on('error', () => undefined).on('exit', () => idle.delete(started));
-  // The file is not to blame.
-  if (started.pid === undefined) throw new LabfeedError('cannot start a process to read workbooks');
+  // The file is not to blame, so it is read again later.
+  if (started.pid === undefined)
+    throw new LabfeedError('cannot start a process that reads workbooks', {
+      hint: 'the machine may be short of memory, or have too many processes or open files',
+    });
   return started;
 }
 
@@ -213,7 +210,7 @@ async function readInProcess(workbook: object, maxMs: number, signal?: AbortSign
   return answer;
 }
 
-/** How Node ends a thread or a process where memory runs out, or Linux. */
+/** How a thread or a process ends when memory runs out. The last is how Linux ends one. */
 const OUT_OF_MEMORY = ['ERR_WORKER_OUT_OF_MEMORY', 'SIGABRT', 'SIGTRAP', 'SIGILL', 'SIGKILL'];
 
 /** `reason`: of the library, or how its process ended. */
