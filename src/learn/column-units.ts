@@ -86,8 +86,11 @@ export function factorsIn(meta: FileRecord['meta']): Map<string, string> {
       FACTOR.test(name) &&
       !DEVICE.test(name) &&
       (typeof value === 'number' ? value !== 1 && value !== 0 : TIMES.test(text))
-    )
-      found.set(wordsIn(name.replace(FACTOR, ' $1')), name);
+    ) {
+      const of = wordsIn(name.replace(FACTOR, ' $1'));
+      // A second one of that name is kept under its whole name, so that none is forgotten.
+      found.set(found.has(of) ? wordsIn(name) : of, name);
+    }
   return found;
 }
 
@@ -177,10 +180,7 @@ function unitOfSeries(others: readonly string[], known: readonly string[], { col
   if (!all || further.length > 0) return undefined;
   const [of, { fact }] = all;
   const isPlaced = known.length + 1 >= units.size && !known.some((name) => isReadings(wordOf(wordsIn(name))));
-  const series = SERIES.flatMap((one) =>
-    one.symbol ? one : ofChannels(others.filter((name) => one.pattern.test(name))),
-  );
-  const found = series.filter(({ pattern, symbol, least, isSure }) => {
+  const found = [...SERIES, ...channelsIn(others)].filter(({ pattern, symbol, least, isSure }) => {
     const own = others.filter((name) => pattern.test(name));
     const areThose = own.every((name) => symbol === undefined || ELEMENTS.has(symbol.exec(name)?.[0] ?? ''));
     // A file can have both counts of isotopes and concentrations.
@@ -191,23 +191,30 @@ function unitOfSeries(others: readonly string[], known: readonly string[], { col
   return found.length === 1 && pattern && !isOther ? { pattern: String(pattern), fact } : undefined;
 }
 
-/** For each word, the pattern of its channels: other files can have more of them. */
-const ofChannels = (names: readonly string[]): (typeof SERIES)[number][] =>
-  [...new Set(names.map((name) => name.replace(/\d+$/, '')))].map((word) => ({
-    ...{ pattern: new RegExp(`^${word}\\d+$`), symbol: undefined, least: 1, isSure: false },
-  }));
+interface Series {
+  readonly pattern: RegExp;
+  /** The part of a name that is the symbol of an element. */
+  readonly symbol?: RegExp;
+  /** A file can have a single isotope or channel. */
+  readonly least: number;
+  readonly isSure: boolean;
+}
 
-/** `Mn55`, `55Mn` and `S32 -> 48`; `Mn`; `CH1`. A file can have a single isotope or channel. */
-const SERIES = [
+/** `Mn55`, `55Mn` and `S32 -> 48`; `Mn`. */
+const SERIES: readonly Series[] = [
   { pattern: /^[A-Z][a-z]?\d{1,3}(?: ?-> ?\d{1,3})?$/, symbol: /^\D+(?=\d\d|[679])/, least: 1, isSure: true },
   { pattern: /^\d{1,3}[A-Z][a-z]?(?: ?-> ?\d{1,3})?$/, symbol: /(?<=\d\d|[679])[A-Z][a-z]?/, least: 1, isSure: true },
   { pattern: /^(?!N[or]$)[A-Z][a-z]?$/, symbol: /^.+$/, least: 2, isSure: false },
-  {
-    pattern:
-      /^(?:C[Hh]|ch|[Cc]han(?:nel)?|[Ss]ensor|[Dd]etector|[Ee]lectrode|[Pp]robe|[Ss]ample|[Ss]pectrum)[ _-]?\d+$/,
-    ...{ symbol: undefined, least: 1, isSure: false },
-  },
 ];
+
+const CHANNEL =
+  /^((?:C[Hh]|ch|[Cc]han(?:nel)?|[Ss]ensor|[Dd]etector|[Ee]lectrode|[Pp]robe|[Ss]ample|[Ss]pectrum)[ _-]?)\d+$/;
+
+/** `CH1` and `CH2`, by their word: another file can have more of them. */
+const channelsIn = (names: readonly string[]): Series[] =>
+  [...new Set(names.flatMap((name) => CHANNEL.exec(name)?.[1] ?? []))].map((word) => ({
+    ...{ pattern: new RegExp(`^${word}\\d+$`), least: 1, isSure: false },
+  }));
 
 const ELEMENTS = new Set(
   `Li Be B C N Na Mg Al Si P S Cl K Ca Sc Ti V Cr Mn Fe Co Ni Cu Zn Ga Ge As Se Br Rb Sr Y Zr Nb Mo Ru Rh Pd Ag Cd In Sn Sb Te

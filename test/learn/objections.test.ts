@@ -333,6 +333,12 @@ describe('a factor that names no column is a doubt about the table', () => {
     );
   });
 
+  test('with both factors of one name', async () => {
+    const doubts = await doubtsOf('Y Multiplier\t0.5\nMultiplier Y\t0.25', 'Time\tVolt\n');
+    expect(doubts).toContain('"Y Multiplier" (0.5)');
+    expect(doubts).toContain('"Multiplier Y" (0.25)');
+  });
+
   test.each([
     'Y Axis Multiplier\t1',
     'Electron multiplier\t1800',

@@ -66,6 +66,13 @@ test('other isotopes have the unit too', async () => {
   expect(columns(await read(write('Time,Fe57'), likely()))).toEqual(['Time', 'Fe57 [cps]']);
 });
 
+test('the pattern for channels has their word only', async () => {
+  const { mapping } = await measured(
+    `Operator: Ada\nSignal units: mV\n\nTime,CH1,CH2\n${rowsOf((n) => [n, `7.${n}`, `8.${n}`], ',')}`,
+  );
+  expect(JSON.stringify(mapping)).toContain('"/^CH\\\\d+$/"');
+});
+
 test.each([
   ['Y units', 'counts', 'Pixel,Gain,Intensity', ['Pixel', 'Gain', 'Intensity [counts]']],
   ['Y units', 'V', 'No,Voltage,Bias voltage', ['No', 'Voltage', 'Bias voltage']],
