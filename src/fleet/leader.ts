@@ -2,8 +2,9 @@ import { atMost, type Clock, every, type Loop, retry, systemClock } from '../clo
 import type { UsableConfig } from '../config/load.js';
 import { holdKey, type Key, readKey } from '../config/secrets.js';
 import { type connect, keyOf, type OnResponse, type openNotebook, type Schedule } from '../connection.js';
-import { applyDecisions, openDelivery, pruneDaily } from '../daemon/runtime.js';
+import { openDelivery } from '../daemon/runtime.js';
 import { createProof } from '../daemon/sources.js';
+import { applyDecisions, pruneDaily } from '../daemon/upkeep.js';
 import { StoppedError, trackUnknownOutcomes } from '../deliver/context.js';
 import { explain, LabfeedError } from '../errors.js';
 import { answerSchema } from '../journal/decisions.js';

@@ -4,7 +4,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/clock.js';
 import { loadConfig, type UsableConfig } from '../../src/config/load.js';
 import { createDaemon } from '../../src/daemon/daemon.js';
-import { applyDecisions, correctDueTimes, pruneDaily } from '../../src/daemon/runtime.js';
+import { applyDecisions, correctDueTimes, pruneDaily } from '../../src/daemon/upkeep.js';
 import { openJournal } from '../../src/journal/journal.js';
 import { openReader } from '../../src/journal/reader.js';
 import type { Outcome } from '../../src/journal/requests.js';
