@@ -90,7 +90,7 @@ export function settleDates(found: FoundDates, source: Pick<Source, 'name' | 'pa
       return describeDates(found, formats, elsewhere ? { ...mapping, meta } : mapping);
     },
     firstRow: isDated ? undefined : found.firstRow,
-    /** Concerning every entry. */
+    /** Doubts that the entries show, too. */
     objections: found.firstRow?.doubt === undefined || isDated ? [] : [found.firstRow.doubt],
     doubts: [
       ...groupByOrder(open.filter(isUsed)).map((dates) => dateDoubt(dates, formats)),
