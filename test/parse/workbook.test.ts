@@ -342,6 +342,13 @@ const wide = () => {
   return bytesOf(bookOf({ S: Array.from({ length: 1000 }, (_, n) => row(n)) }));
 };
 
+test('a process that has ended while it waited is not the fault of the file', async () => {
+  const bytes = bytesOf(bookOf({ S: [[1]] }));
+  await sheets(bytes);
+  for (const pid of childrenOf(process.pid)) process.kill(pid, 'SIGKILL');
+  expect(await sheets(bytes)).toEqual([{ name: 'S', lines: [['1']] }]);
+});
+
 test('a workbook that ends the process in which it is read is refused, and the next one is read', async () => {
   // None that waits for a workbook.
   for (const pid of childrenOf(process.pid)) process.kill(pid, 'SIGKILL');

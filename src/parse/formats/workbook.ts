@@ -164,9 +164,9 @@ function startProcess(): ChildProcess {
   return started;
 }
 
-function takeProcess(): ChildProcess {
+function takeIdle(): ChildProcess | undefined {
   const [[waiting, timer] = []] = idle;
-  if (!waiting) return startProcess();
+  if (!waiting) return undefined;
   clearTimeout(timer);
   idle.delete(waiting);
   waiting.channel?.ref();
@@ -184,29 +184,43 @@ function putBack(child: ChildProcess): void {
 
 /** Reads a workbook in another process, which is killed if it takes too long. */
 async function readInProcess(workbook: object, maxMs: number, signal?: AbortSignal): Promise<Workbook> {
-  signal?.throwIfAborted();
-  const child = takeProcess();
+  const waiting = takeIdle();
+  const first = waiting && (await ask(waiting, workbook, maxMs, signal));
+  // One that waited may have ended before it got the workbook.
+  const answer = !first || 'end' in first ? await ask(startProcess(), workbook, maxMs, signal) : first;
+  if ('end' in answer) throw problemOf(answer.end);
+  if ('problem' in answer) throw problemOf(answer.problem);
+  return answer;
+}
+
+/** `end`: how the process ended, if it did. */
+async function ask(
+  child: ChildProcess,
+  workbook: object,
+  maxMs: number,
+  signal?: AbortSignal,
+): Promise<Answer | { readonly end: string }> {
   const over = new AbortController();
-  const answer = await new Promise<Answer>((resolve, reject) => {
+  const answer = await new Promise<Answer | { end: string }>((resolve, reject) => {
+    signal?.throwIfAborted();
     const tooLong = setTimeout(() => {
       reject(new WorkbookProblem(`reading it took longer than ${maxMs / 1000} s`, raiseSeconds(maxMs)));
     }, maxMs);
-    const onExit = (_code: unknown, killedBy: string | null) => reject(problemOf(killedBy ?? ''));
+    const onExit = (_code: unknown, killedBy: string | null) => resolve({ end: killedBy ?? '' });
     child.once('message', resolve).once('exit', onExit);
     signal?.addEventListener('abort', () => reject(signal.reason), { signal: over.signal });
     over.signal.addEventListener('abort', () => {
       clearTimeout(tooLong);
       child.off('message', resolve).off('exit', onExit);
     });
-    child.send(workbook, (error) => error && reject(problemOf('')));
+    child.send(workbook, (error) => error && resolve({ end: '' }));
   })
     .catch((error: unknown) => {
       child.kill('SIGKILL');
       throw error;
     })
     .finally(() => over.abort());
-  putBack(child);
-  if ('problem' in answer) throw problemOf(answer.problem);
+  if (!('end' in answer)) putBack(child);
   return answer;
 }
 
