@@ -129,9 +129,24 @@ function openOwned(path: string, timeout = BUSY_MS): Database {
 export function migrate(database: Database, path: string, to = MIGRATIONS.length): void {
   const version = readVersion(database, path);
   if (version >= to) return;
+  const known = version === 0 ? schemas.get(to) : undefined;
+  const steps = known ?? MIGRATIONS.slice(version, to).join('\n');
   // In one transaction with the version number: a crash leaves the journal as it was, and the disk is waited for once.
-  const steps = MIGRATIONS.slice(version, to).join('\n');
   database.exec(`BEGIN IMMEDIATE; ${steps}; PRAGMA user_version = ${to}; COMMIT;`);
+  if (version === 0 && known === undefined) schemas.set(to, schemaOf(database));
+}
+
+/**
+ * What creates the empty tables of each version at once, in a tenth of the time of all steps: a machine of a fleet opens
+ * several databases.
+ */
+const schemas = new Map<number, string>();
+
+function schemaOf(database: Database): string {
+  const created = database
+    .prepare("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%' ORDER BY rowid")
+    .all() as { sql: string }[];
+  return created.map(({ sql }) => `${sql};`).join('\n');
 }
 
 /** Opens a second connection, without the lock that identifies the daemon. */

@@ -7,7 +7,6 @@ import { openReader } from '../../src/journal/reader.js';
 import { lockForLife } from '../../src/system/filesystem.js';
 import { knows } from '../support/journal.js';
 import { manualClock } from '../support/manual-clock.js';
-import { emptyDatabase } from '../support/memory-journal.js';
 import { newRun, sha256 } from '../support/runs.js';
 import { tempFolder } from '../support/temp-folder.js';
 
@@ -28,17 +27,22 @@ const COLUMNS = `id, instrument, sha256, copy, refiling, reference, path, size, 
 const ONE_RUN = `INSERT INTO runs (${COLUMNS})
   VALUES (1, 'balance', 'x', '', 0, 'r', '/a', 1, 1, 0, 'm', 'pending', 1, 1);`;
 
-test('the tables that other tests start with are those of a new journal, which are empty', async () => {
-  const path = join(tempFolder(), 'journal.db');
-  await (await openJournal(path, manualClock())).close();
+test('every new journal of a process has the tables that all steps lead to, and they are empty', async () => {
   const tablesOf = (database: DatabaseSyncInstance) =>
     database.prepare('SELECT name, sql FROM sqlite_schema ORDER BY name').all() as { name: string; sql: string }[];
-  const created = new DatabaseSync(path);
-  const tables = tablesOf(created);
-  expect(tables).toEqual(tablesOf(emptyDatabase()));
-  for (const { name } of tables.filter((one) => one.sql?.startsWith('CREATE TABLE') && one.name !== 'identity'))
-    expect([name, created.prepare(`SELECT * FROM ${name}`).all()]).toEqual([name, []]);
-  created.close();
+  const stepped = new DatabaseSync(':memory:');
+  for (const step of MIGRATIONS) stepped.exec(step);
+  for (let count = 0; count < 2; count++) {
+    const path = join(tempFolder(), 'journal.db');
+    await (await openJournal(path, manualClock())).close();
+    const created = new DatabaseSync(path);
+    const tables = tablesOf(created);
+    expect(tables).toEqual(tablesOf(stepped));
+    expect(created.prepare('PRAGMA user_version').get()).toMatchObject({ user_version: MIGRATIONS.length });
+    for (const { name } of tables.filter((one) => one.sql?.startsWith('CREATE TABLE') && one.name !== 'identity'))
+      expect([name, created.prepare(`SELECT * FROM ${name}`).all()]).toEqual([name, []]);
+    created.close();
+  }
 });
 
 test('a journal of any older version is migrated when somebody reads it', async () => {
