@@ -11,6 +11,7 @@ export default defineConfig({
     // Starting a process takes seconds on a busy machine, and a test may start many: only what hangs is ended.
     testTimeout: slow ? 600_000 : 60_000,
     hookTimeout: 60_000,
+    globalSetup: './support/shared-folder.ts',
     restoreMocks: true,
     // Threads that the tests start run the sources too.
     execArgv: ['--import', new URL('./support/typescript.mjs', import.meta.url).href],

@@ -6,6 +6,7 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   writeFileSync,
 } from 'node:fs';
@@ -15,6 +16,7 @@ import { join } from 'node:path';
 import pg from 'pg';
 import type { FleetConfig, Role } from '../../src/config/fleet.js';
 import { Postgres } from '../../src/fleet/database.js';
+import { sharedFolder } from './shared-folder.js';
 import { until } from './until.js';
 
 const INSTALLED = '/usr/lib/postgresql';
@@ -110,18 +112,20 @@ async function serve(folder: string, data: string, hosts: string): Promise<Serve
   };
 }
 
-let template: string | undefined;
-
-/** New data, made once: `initdb` takes ten times as long as a copy. */
+/** New data, made once for all tests: `initdb` takes ten times as long as a copy. */
 function templateFolder(): string {
-  if (template !== undefined) return template;
-  const folder = mkdtempSync(join(tmpdir(), 'labfeed-initdb-'));
-  process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
+  const template = join(sharedFolder(), 'postgres');
+  if (existsSync(template)) return template;
+  const folder = mkdtempSync(join(sharedFolder(), 'initdb-'));
   if (asUser.length > 0) execFileSync('chown', ['postgres:postgres', folder]);
   const options = ['-U', 'labfeed', '--auth', 'trust', '--no-sync', '-E', 'UTF8', '--locale', 'C'];
   const [initdb, args] = runs('initdb', '-D', join(folder, 'data'), ...options);
   execFileSync(initdb, args, { stdio: 'ignore', cwd: folder });
-  template = join(folder, 'data');
+  try {
+    renameSync(join(folder, 'data'), template);
+  } catch {
+    // Another worker was faster.
+  }
   return template;
 }
 
