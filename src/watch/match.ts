@@ -293,7 +293,7 @@ export function createClaims(claims: readonly Claim[]) {
     if (inside === undefined) return false;
     const matcher = matchers.get(claim) ?? createMatcher(claim);
     matchers.set(claim, matcher);
-    return matcher.verdict(inside).taken;
+    return matcher.takes(inside) && !foldersAbove(inside).some(matcher.prunes);
   }
   return {
     related,
