@@ -66,7 +66,11 @@ test.each([
   ['nobody, if no machine delivers', { members: [{ name: 'a', leads: false, folders: [] }] }, null],
   ['its name', { members: [{ name: 'a', leads: true, folders: [] }] }, 'a'],
   ['not known before the machines are listed', { members: [] }, undefined],
-  ['not known without the database', { members: [{ name: 'a', leads: true, folders: [] }], trouble: 'away' }, undefined],
+  [
+    'not known without the database',
+    { members: [{ name: 'a', leads: true, folders: [] }], trouble: 'away' },
+    undefined,
+  ],
 ])('who delivers for a fleet: %s', async (_, fleet, leader) => {
   const { sources } = setUp();
   const live = { fleet: { name: 'b', ...fleet } } as unknown as Sources['live'];
