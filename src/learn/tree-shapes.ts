@@ -106,7 +106,10 @@ export function recordsIn(items: readonly Node[]): FoundRecord[] | undefined {
     if (known.parents.has(item.parent)) return undefined;
     known.parents.add(item.parent);
     const unit = others.find(({ name }) => UNIT.test(name));
-    if (unit?.text && held && (isArray(held) || isPlainNumber(content?.text))) known.unit = unit.name;
+    // Texts have no unit.
+    const values = held?.isList ? held.children : held ? [held] : [];
+    const hasNumbers = values.some((each) => isPlainNumber(valueAt(each)?.text) || isCurve(valueAt(each)?.text ?? ''));
+    if (unit?.text && hasNumbers) known.unit = unit.name;
     if (held && content?.text !== '') known.nodes.push(held);
     found.set(label, known);
   }

@@ -318,6 +318,10 @@ test('with a mapping, every word of a text is read or its line is listed', async
   );
 });
 
+test('the unit of an array of words is listed', async () => {
+  await expectAccounted('[\n{ "a": {\n"name": "flow",\n"a": ["word1"],\n"unit": "word2" } } ]');
+});
+
 test('every value of JSON is read or its line is listed', async () => {
   const { tree } = fc.letrec((tie) => ({
     leaf: fc.constantFrom('w', '9'),
