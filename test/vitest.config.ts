@@ -15,8 +15,8 @@ export default defineConfig({
     restoreMocks: true,
     // Threads that the tests start run the sources too.
     execArgv: ['--import', new URL('./support/typescript.mjs', import.meta.url).href],
-    // Whole-daemon tests mostly wait for child processes.
-    maxWorkers: 4,
+    // On two processors, some tests wait for other processes; each further worker loads all modules again.
+    maxWorkers: 3,
     // Modules have no state, so test files can share them: loading them takes a quarter of the time.
     isolate: false,
   },
