@@ -200,6 +200,16 @@ describe('`meta`', () => {
     expect(record.meta.get('slit')).toMatchObject({ value: 4.1, unit: 'mm' });
   });
 
+  test('another cell that describes the fact has its unit', async () => {
+    const text = 'dwell_time,Dwell Time [ms],int,32\nmode,Mode [s],text,fast\nstart,End of scan [s],int,7\n';
+    const record = await read(text, { delimiter: ',', meta: { separator: ',', value: 4 } });
+    expect(Object.fromEntries(record.meta)).toEqual({
+      dwell_time: { value: 32, text: '32', unit: 'ms' },
+      mode: { value: 'fast', text: 'fast' },
+      start: { value: 7, text: '7' },
+    });
+  });
+
   test('lines of numbers that are facts by their place are no readings that were left out', async () => {
     const text = 'a b c\n1 2 3\nd e f\n4 5 6\ng h i\n7 8 9\n';
     const meta = [...'adg'].map((line) => ({ line, separator: 'nextRow', delimiter: 'whitespace' }));

@@ -258,8 +258,11 @@ describe('units', () => {
     ['Total (x10^6) cells/mL', 'Total', 'x10^6 cells/mL'],
     ['BEAMKV   -kV', 'BEAMKV', 'kV'],
     ['DWELLTIME-ms', 'DWELLTIME', 'ms'],
+    ['ACImp/Ohms', 'ACImp', 'Ohms'],
+    ['Pressure/kPa', 'Pressure', 'kPa'],
+    ['Cell voltage/mV', 'Cell voltage', 'mV'],
   ])(
-    '%s has a unit in brackets, after a comma, or at its end if it is no word or fits the name',
+    '%s has a unit in brackets, after a comma, or at its end, perhaps after a slash, if it is no word or fits the name',
     (written, name, unit) => {
       expect(unitInName(written)).toEqual({ name, unit });
     },
@@ -274,6 +277,13 @@ describe('units', () => {
     'Sensor, A',
     'Ratio S/N',
     'Temperature T/K',
+    'Cells/mL',
+    'Counts/s',
+    'Gain/Volt',
+    'pA/mV',
+    'Voltage/Current',
+    'Volume per time/s',
+    'Pressure/Time/s',
     'Net mg',
     'Running Hours',
     'Hours',

@@ -3,7 +3,7 @@ import type { Finder } from '../../config/vocabulary.js';
 import { compileSplit, type LineFormat, plainText, type Split, withoutTrailingEmpty } from '../cells.js';
 import type { Line } from '../lines.js';
 import { isMeasuredIn } from '../values/quantity.js';
-import { bareUnit, isMark, isUnit } from '../values/unit.js';
+import { bareUnit, isMark, isUnit, unitInName } from '../values/unit.js';
 import { cleanName } from './columns.js';
 import { namedGroups } from './context.js';
 
@@ -230,7 +230,14 @@ function createPair(name: string, rest: string, pieces: readonly string[], finde
   }
   const piece = pieces[value - 1];
   if (piece === undefined) return { name, text: pieces.length > 1 ? (pieces.at(-1) ?? '') : '', line };
-  return { name, text: piece, unit: unitPiece, line };
+  return { name, text: piece, unit: unitPiece ?? (isNumeric(piece) ? describedUnit(name, line) : undefined), line };
+}
+
+/** `dwell_time,Dwell Time [ms],int,32`: another cell describes the fact, with its unit. */
+function describedUnit(name: string, { cells }: Line): string | undefined {
+  const wordsOf = (text: string): string => text.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, ' ');
+  const described = cells.slice(1).map(unitInName);
+  return described.find((one) => one && wordsOf(one.name) === wordsOf(name))?.unit;
 }
 
 /** With the unit that stands beside its number, or with a letter that is none: `142 L`. */

@@ -1,4 +1,4 @@
-import { isMeasuredIn, unitBehindQuantity } from './quantity.js';
+import { isMeasuredIn, isQuantityIn, unitBehindQuantity } from './quantity.js';
 
 /**
  * Units that are recognised in brackets after a name and after a number. They can be combined (`ng/uL`, `W/m2`,
@@ -61,7 +61,8 @@ const WORDS = `
   pound | pounds | mgs | gms | mcg | mls | dyne | dynes | gauss | centipoise | vickers | lux | pixels
   arbitrary units | absorbance units | relative fluorescence units | relative light units | square meter | square meters | cubic meter | cubic meters
   ppm | ppb | ppmv | psi | psia | psig | kpa | mpa | hpa | mmhg | inhg | inches hg | rpm | lpm | slpm | sccm | gpm | cfm
-  ntu | fnu | psu | cfu | rfu | rlu | mmol | umol | nmol | amu | bpm | mass%`;
+  ntu | fnu | psu | cfu | rfu | rlu | mmol | umol | nmol | amu | bpm | mass%
+  sekunden | minuten | stunden | prozent | secondes | heures | segundos | minutos | horas | secondi | minuti`;
 
 /** Words with a prefix, in words or a letter, and perhaps an `s`: `MilliVolts`, `kOhms`. */
 const PREFIXES = ['', ...'milli micro nano pico centi deci hecto kilo mega giga m u n k'.split(' ')];
@@ -169,7 +170,7 @@ const BRACKETS = new Map([
 export function unitInName(name: string): { name: string; unit: string } | undefined {
   const close = name.at(-1) ?? '';
   const open = BRACKETS.get(close);
-  if (open === undefined) return unitAfterComma(name) ?? unitAtEnd(name) ?? unitAfterDash(name);
+  if (open === undefined) return unitAfterComma(name) ?? unitAtEnd(name) ?? unitAfterDash(name) ?? unitOfQuantity(name);
   let depth = 0;
   for (let at = name.length - 1; at > 0; at--) {
     if (name[at] === close) depth++;
@@ -199,6 +200,17 @@ function unitAfterDash(written: string): { name: string; unit: string } | undefi
   const [, name, unit] =
     /^([A-Z][A-Z\d]{2,}) *-((?:[kmuµn]|k?e)V|[pnuµm]A|[nuµ]m|[nuµm]s|mR|mrad|kPa|hPa|mbar)$/.exec(written) ?? [];
   return name !== undefined && unit !== undefined ? { name, unit } : undefined;
+}
+
+/** `Pressure/kPa`, `ACImp/Ohms`: the unit of what was measured, or one in the plural, by which nothing is divided. */
+function unitOfQuantity(written: string): { name: string; unit: string } | undefined {
+  const at = written.indexOf('/');
+  const [before, unit] = [written.slice(0, at), written.slice(at + 1)];
+  if (at < 3 || written.length - at > MAX_LENGTH || /\s/.test(unit) || !/\p{L}{3}/u.test(before)) return undefined;
+  const isPlural = /^(?:k|m|kilo|milli|micro|mega)?(?:ohm|volt|amp|watt|joule|newton|pascal)s$/i.test(unit);
+  // `Temperature T/K` has a symbol before its unit.
+  const isName = /[^\s][^\s]$/.test(before) && (isPlural || isQuantityIn(before, unit));
+  return isName && !isUnit(written) ? { name: before.trim(), unit } : undefined;
 }
 
 /** Things that are marked with letters: `Plate (A)`, `channel 1 (C)`. */
