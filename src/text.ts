@@ -44,9 +44,8 @@ export function relativeTime(ms: number, now: number): string {
 
 const two = (n: number): string => String(n).padStart(2, '0');
 
-/** What programs write if no date is set, and the days at which clocks that were never set begin. */
-export const isUnsetDay = (iso: string): boolean =>
-  /^(?:0001-01-01|1899-12-3[01]|1900-01-0[01]|1904-01-01|1970-01-01|1980-01-01)/.test(iso);
+/** The days at which clocks that were never set begin, and days before any of them. No run is of such a day. */
+export const isUnsetDay = (iso: string): boolean => /^(?:0|1[0-8]|19[0-6]|1970-01-01|1980-01-01)/.test(iso);
 
 /** `2026-03-04`, in local time like all times here. */
 export function formatDay(ms: number): string {

@@ -75,6 +75,8 @@ export interface FoundRecord {
   readonly nodes: readonly Node[];
 }
 
+const hasDigit = (node: Node): boolean => /^\s*[<>≤≥~=+-]*\s*[\d.,]*\d/.test(valueAt(node)?.text ?? '');
+
 const isArray = (node: Node): boolean =>
   node.isList ? node.children.every((item) => valueAt(item) !== undefined) : isCurve(valueAt(node)?.text ?? '');
 
@@ -106,9 +108,9 @@ export function recordsIn(items: readonly Node[]): FoundRecord[] | undefined {
     if (known.parents.has(item.parent)) return undefined;
     known.parents.add(item.parent);
     const unit = others.find(({ name }) => UNIT.test(name));
-    // Texts have no unit.
+    // Words have no unit. `<0.5` and `0.6 H` have one.
     const values = held?.isList ? held.children : held ? [held] : [];
-    const hasNumbers = values.some((each) => isPlainNumber(valueAt(each)?.text) || isCurve(valueAt(each)?.text ?? ''));
+    const hasNumbers = held && isArray(held) ? values.some(hasDigit) : isPlainNumber(content?.text);
     if (unit?.text && hasNumbers) known.unit = unit.name;
     if (held && content?.text !== '') known.nodes.push(held);
     found.set(label, known);

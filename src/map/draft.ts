@@ -291,7 +291,7 @@ function chooseDate(
   }
   if (dateFrom !== 'modified' && isUnsetDay(date)) {
     const hint = 'set the clock of the instrument, or choose another date (experiment.date, or the fact `date`)';
-    throw refused(file, `the date ${date} is the default of a clock that was never set`, hint);
+    throw refused(file, `the date ${date} is before 1970, or the first day of a clock that was not set`, hint);
   }
   return { date, dateFrom };
 }

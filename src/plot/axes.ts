@@ -69,7 +69,7 @@ const SUPERSCRIPTS: Readonly<Record<string, string>> = Object.fromEntries(
 const superscript = (exponent: number): string => String(exponent).replace(/./g, (digit) => SUPERSCRIPTS[digit] ?? '');
 
 const titleOf = ({ name, unit }: PlotAxis, extra = ''): string =>
-  headingOf({ name, unit: [extra, unit].filter(Boolean).join(' ') });
+  headingOf({ name, unit: headingOf({ name, unit }) === name ? extra : [extra, unit].filter(Boolean).join(' ') });
 
 function ticksThatFit(scale: ScaleContinuousNumeric<number, number>, count: number): Tick[] {
   for (let wanted = count; ; wanted--) {

@@ -53,6 +53,16 @@ describe('facts of JSON and XML', () => {
     expect([...found.keys()]).toEqual(['flow_rate', 'temp']);
   });
 
+  test('have the unit of an array, also if its values are below a limit or marked', async () => {
+    const result = (value: readonly string[]) => json([{ result: { name: 'CRP', value, unit: 'mg/L' } }]);
+    for (const value of [
+      ['<0.5', '0.6 H'],
+      ['1.5', '2.5'],
+    ])
+      expect(columns(await result(value))[0]).toContain('[mg/L]');
+    expect(columns(await result(['low', 'high'])).join()).not.toContain('mg/L');
+  });
+
   test('have what else is written with a value and its unit', async () => {
     const record = await json({ oven: { temp: { value: 80, unit: '°C', limit: 95 } } });
     expect(meta(record)).toEqual({ temp: 80, limit: 95 });

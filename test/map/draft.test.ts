@@ -216,9 +216,12 @@ describe('the date', () => {
     expect(message).toContain('the date 2026-03-06 is more than one day after the file was modified (2026-03-04)');
   });
 
-  test('is not the default of a clock that was never set', () => {
-    for (const day of ['1970-01-01', '1980-01-01', '1904-01-01'])
-      expect(errorOf({ record: dated(day) })).toContain(`the date ${day} is the default of a clock that was never set`);
+  test('is neither before 1970 nor the first day of a clock that was not set', () => {
+    for (const day of ['1970-01-01', '1980-01-01', '1904-01-01', '1903-10-15', '1969-12-31'])
+      expect(errorOf({ record: dated(day) })).toContain(
+        `the date ${day} is before 1970, or the first day of a clock that was not set`,
+      );
+    expect(dateOf({ record: dated('1970-01-02') })).toBe('1970-01-02 fact');
     expect(dateOf({ record: dated('1980-01-02') })).toBe('1980-01-02 fact');
   });
 

@@ -201,12 +201,14 @@ describe('`meta`', () => {
   });
 
   test('another cell that describes the fact has its unit', async () => {
-    const text = 'dwell_time,Dwell Time [ms],int,32\nmode,Mode [s],text,fast\nstart,End of scan [s],int,7\n';
+    const text =
+      'dwell_time,Dwell Time [ms],int,32\nmode,Mode [s],text,fast\nstart,End of scan [s],int,7\nmass,,,5,Mass (%),45.6\n';
     const record = await read(text, { delimiter: ',', meta: { separator: ',', value: 4 } });
     expect(Object.fromEntries(record.meta)).toEqual({
       dwell_time: { value: 32, text: '32', unit: 'ms' },
       mode: { value: 'fast', text: 'fast' },
       start: { value: 7, text: '7' },
+      mass: { value: 5, text: '5' },
     });
   });
 

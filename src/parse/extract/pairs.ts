@@ -230,13 +230,24 @@ function createPair(name: string, rest: string, pieces: readonly string[], finde
   }
   const piece = pieces[value - 1];
   if (piece === undefined) return { name, text: pieces.length > 1 ? (pieces.at(-1) ?? '') : '', line };
-  return { name, text: piece, unit: unitPiece ?? (isNumeric(piece) ? describedUnit(name, line) : undefined), line };
+  return {
+    name,
+    text: piece,
+    unit: unitPiece ?? (isNumeric(piece) ? describedUnit(name, piece, line) : undefined),
+    line,
+  };
 }
 
-/** `dwell_time,Dwell Time [ms],int,32`: another cell describes the fact, with its unit. */
-function describedUnit(name: string, { cells }: Line): string | undefined {
-  const wordsOf = (text: string): string => text.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, ' ');
-  const described = cells.slice(1).map(unitInName);
+/** `dwell_time,Dwell Time [ms],int,32`: a cell between name and value describes the fact, with its unit. */
+function describedUnit(name: string, value: string, { cells }: Line): string | undefined {
+  const wordsOf = (text: string): string =>
+    text
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N}]+/gu, ' ')
+      .trim();
+  const described = cells
+    .slice(1, Math.max(1, cells.indexOf(value)))
+    .map((cell) => (/^.{1,80}[)\]]$/.test(cell) ? unitInName(cell) : undefined));
   return described.find((one) => one && wordsOf(one.name) === wordsOf(name))?.unit;
 }
 

@@ -184,6 +184,7 @@ function putBack(child: ChildProcess): void {
 
 /** Reads a workbook in another process, which is killed if it takes too long. */
 async function readInProcess(workbook: object, maxMs: number, signal?: AbortSignal): Promise<Workbook> {
+  signal?.throwIfAborted();
   const waiting = takeIdle();
   const first = waiting && (await ask(waiting, workbook, maxMs, signal));
   // One that waited may have ended before it got the workbook.
@@ -202,7 +203,6 @@ async function ask(
 ): Promise<Answer | { readonly end: string }> {
   const over = new AbortController();
   const answer = await new Promise<Answer | { end: string }>((resolve, reject) => {
-    signal?.throwIfAborted();
     const tooLong = setTimeout(() => {
       reject(new WorkbookProblem(`reading it took longer than ${maxMs / 1000} s`, raiseSeconds(maxMs)));
     }, maxMs);

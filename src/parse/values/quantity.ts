@@ -68,12 +68,9 @@ export function unitBehindQuantity(written: string): { name: string; unit: strin
   const name = written.slice(0, at - degrees.length).replace(/[ _]+$/, '');
   const unit = degrees === '' ? last : written.slice(at - degrees.length + 1);
   const isLetter = degrees === '' && /^[A-Z]$/.test(last) && !UNDERSCORE.test(written.slice(0, at + 1));
-  if (isLetter || /^(?:min|in)$/i.test(unit)) return undefined;
-  return isQuantityIn(name, unit) ? { name, unit } : undefined;
+  if (isLetter || /^(?:min|in)$/i.test(unit) || NOT_MEASURED.test(name)) return undefined;
+  return isMeasuredIn(name, unit) ? { name, unit } : undefined;
 }
-
-/** Whether the name is that of something measured in this unit, and not of something else, elsewhere, such as `Absorbance 450`. */
-export const isQuantityIn = (name: string, unit: string): boolean => !NOT_MEASURED.test(name) && isMeasuredIn(name, unit);
 
 /** Before a unit only: `cell_temp_C`, `Axial force_N`. */
 const UNDERSCORE = /^(?:[a-z\d_]+|[^_]+ [^_]+)_$/;

@@ -1,4 +1,4 @@
-import { isMeasuredIn, isQuantityIn, unitBehindQuantity } from './quantity.js';
+import { isMeasuredIn, unitBehindQuantity } from './quantity.js';
 
 /**
  * Units that are recognised in brackets after a name and after a number. They can be combined (`ng/uL`, `W/m2`,
@@ -170,7 +170,7 @@ const BRACKETS = new Map([
 export function unitInName(name: string): { name: string; unit: string } | undefined {
   const close = name.at(-1) ?? '';
   const open = BRACKETS.get(close);
-  if (open === undefined) return unitAfterComma(name) ?? unitAtEnd(name) ?? unitAfterDash(name) ?? unitOfQuantity(name);
+  if (open === undefined) return unitAfterComma(name) ?? unitAfterIn(name) ?? unitAtEnd(name) ?? unitAfterDash(name);
   let depth = 0;
   for (let at = name.length - 1; at > 0; at--) {
     if (name[at] === close) depth++;
@@ -202,15 +202,15 @@ function unitAfterDash(written: string): { name: string; unit: string } | undefi
   return name !== undefined && unit !== undefined ? { name, unit } : undefined;
 }
 
-/** `Pressure/kPa`, `ACImp/Ohms`: the unit of what was measured, or one in the plural, by which nothing is divided. */
-function unitOfQuantity(written: string): { name: string; unit: string } | undefined {
-  const at = written.indexOf('/');
-  const [before, unit] = [written.slice(0, at), written.slice(at + 1)];
-  if (at < 3 || written.length - at > MAX_LENGTH || /\s/.test(unit) || !/\p{L}{3}/u.test(before)) return undefined;
-  const isPlural = /^(?:k|m|kilo|milli|micro|mega)?(?:ohm|volt|amp|watt|joule|newton|pascal)s$/i.test(unit);
-  // `Temperature T/K` has a symbol before its unit.
-  const isName = /[^\s][^\s]$/.test(before) && (isPlural || isQuantityIn(before, unit));
-  return isName && !isUnit(written) ? { name: before.trim(), unit } : undefined;
+/** `Tau in Pa`, `t in s`, `Shear rate in 1/s`. Other words can follow such a word: `Change in K`, `Cells in cells`. */
+function unitAfterIn(written: string): { name: string; unit: string } | undefined {
+  const at = written.lastIndexOf(' in ');
+  const [name, unit] = [written.slice(0, at).trim(), written.slice(at + 4).trim()];
+  if (at < 1 || unit.length > MAX_LENGTH || !isUnit(unit)) return undefined;
+  const isSymbol = name.length < 4 && !/^\d+$/.test(name);
+  const isNoWord =
+    /[\d/%°µμΩ·^]/.test(unit) || /^(?:[munp]s|[munpckd]m|[munk]g|[munpk]A|[mk]V|[mkM]Hz|[hkMG]Pa)$/.test(unit);
+  return isSymbol || isNoWord || isMeasuredIn(name, unit) ? { name, unit } : undefined;
 }
 
 /** Things that are marked with letters: `Plate (A)`, `channel 1 (C)`. */
@@ -285,7 +285,7 @@ const SYMBOL = /^(?:T\w?\/K|[UEV]\w?\/V|I\w?\/A|F[^e]?\/N|Q\w?\/C|P\w?\/W|B\w?\/
 
 /** Splits a unit after a slash from a name: `freq/Hz`. `anyUnit` accepts unknown units too. */
 export function unitAfterSlash(name: string, anyUnit: boolean): { name: string; unit: string } | undefined {
-  const atEnd = unitAfterComma(name) ?? unitAtEnd(name);
+  const atEnd = unitAfterComma(name) ?? unitAfterIn(name) ?? unitAtEnd(name);
   if (atEnd) return atEnd;
   if (DERIVATIVE.test(name) || (RATIO.test(name) && !SYMBOL.test(name))) return undefined;
   for (let at = name.indexOf('/'); at > 0; at = name.indexOf('/', at + 1)) {
