@@ -307,15 +307,23 @@ async function runHistory(site: Site): Promise<void> {
   for (const member of members) kill(member);
 }
 
-/** Until each member has reported, and those that deliver have read it, with no member cut off from the database. */
-async function checkReports(site: Site): Promise<void> {
+/**
+ * Until each member has reported, and those that deliver have read it, with no member cut off from the database. Several
+ * answers in a row can be lost: a machine is away for so long, and is listed as such.
+ */
+async function checkReports(site: Site, attempts = 3): Promise<void> {
   site.phase = 'eventful';
   for (let before = -1; before !== site.database.epoch(); ) {
     before = site.members.some(({ database }) => database.isCut) ? -1 : site.database.epoch();
     // A call whose answer is lost takes 20 s, and reports are sent and read every ten seconds.
     await passTime(site, 50_000, false);
   }
-  verifyReports(site.members, site.database.aheadMs(), leaderOf(site.members));
+  try {
+    verifyReports(site.members, site.database.aheadMs(), leaderOf(site.members));
+  } catch (error) {
+    if (attempts === 1) throw error;
+    await checkReports(site, attempts - 1);
+  }
 }
 
 function askForRemap(site: Site): void {
