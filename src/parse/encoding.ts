@@ -155,11 +155,11 @@ function isEastAsian(text: string, encoding: string): boolean {
     const isTrail = !['gb18030', 'euc-kr'].includes(encoding) || (bytes[1] ?? 0) >= 0xa1;
     return bytes.length === 2 && lead >= from && lead <= to && isTrail;
   };
-  // The rest of the text: full-width signs and units.
+  // The rest of the text: full-width signs, units and symbols.
   const others = text.match(/\P{ASCII}/gu)?.filter((character) => !WIDE.test(character)) ?? [];
   return (
     runs.every((run) => [...run].every(isCommon)) &&
-    others.every((each) => /[\u2010-\u22ff\u3000-\u303f\uff01-\uff9f℃°µμ±×÷²³·]/u.test(each))
+    others.every((each) => /[\u2010-\u22ff\u3000-\u303f\uff01-\uff9f℃°µμ±×÷²³·φΦαβγδλσωΔΩ]/u.test(each))
   );
 }
 

@@ -75,6 +75,7 @@ test.each([
   ['gb18030', 'Operator: 王伟|Method: 快速扫描'],
   ['big5', 'Operator: 陳大文|Method: 快速掃描'],
   ['shift_jis', 'Operator: 佐藤|ﾌｧｲﾙ名: 7|Sample: 緩衝液'],
+  ['shift_jis', '試料名,標準|励起波長,532 nm|アパーチャー,φ4000 um'],
 ])('%s is recognised by a few values', (encoding, lines) => {
   expect(detect(lines.replaceAll('|', '\n'), encoding)).toBe(encoding);
 });

@@ -6,7 +6,7 @@ export interface DateCandidate {
   readonly iso: string;
 }
 
-const TIME = String.raw`(\d{1,2}):(\d\d)(?::(\d\d)(?:([.,:])(\d{1,9}))?)?(?:( ?)([AP]M))?`;
+const TIME = String.raw`(\d{1,2}):(\d\d)(?::(\d\d)(?:([.,:])(\d{1,25}))?)?(?:( ?)([AP]M))?`;
 const DAY = String.raw`(\d{1,4})([/.-])(\d{1,2})\2(\d{1,4})`;
 const NAMED_DAY = String.raw`(\d{1,2})(\. | de |[ /.-])(\p{L}{3,10})\.?((?<!\.)\2| )(\d{4}|\d\d)`;
 const YEAR_FIRST_DAY = String.raw`(\d{4})([ /.-])(\p{L}{3,10})\2(\d{1,2})`;
@@ -22,7 +22,7 @@ const NAMED_YEAR_FIRST = new RegExp(`^${YEAR_FIRST_DAY}$`, 'iu');
 const NAMED_US = new RegExp(`^${US_DAY}$`, 'iu');
 const CLOCK = new RegExp(`^${TIME}$`, 'i');
 /** `163016` or `16-30-16`. */
-const COMPACT_CLOCK = /^([01]\d|2[0-3])(-?)([0-5]\d)\2([0-5]\d)(?:([.,])(\d{1,9}))?$/;
+const COMPACT_CLOCK = /^([01]\d|2[0-3])(-?)([0-5]\d)\2([0-5]\d)(?:([.,])(\d{1,25}))?$/;
 const HAN_CLOCK = /^(\d{1,2})([時时点])([0-5]?\d)分(?:( ?)([0-5]?\d)秒)?$/;
 /** As `ctime` of the C library writes it: `Mar 15 16:22:41 2019`. */
 const CTIME = /^([A-Z]{3} \d{1,2}) (\d\d:\d\d:\d\d) (\d{4})$/i;
@@ -127,7 +127,7 @@ const readTime = (clock: string, isPadded: boolean): DateCandidate | undefined =
 function readCompactClock(clock: string): DateCandidate | undefined {
   const [, hour, sign = '', minute, second, point = '', fraction] = COMPACT_CLOCK.exec(clock) ?? [];
   if (hour === undefined) return undefined;
-  const [digits, token] = fraction === undefined ? ['', ''] : [`.${fraction}`, point + fractionToken(fraction)];
+  const [digits, token] = fraction === undefined ? ['', ''] : [`.${fraction.slice(0, 9)}`, point + fractionToken(fraction)];
   return { format: `${['HH', 'mm', 'ss'].join(sign)}${token}`, iso: `T${hour}:${minute}:${second}${digits}` };
 }
 
@@ -150,7 +150,7 @@ function readClock(clock: string, isPadded: boolean): DateCandidate | undefined 
   const hour24 = half === undefined ? h : (h % 12) + (/p/i.test(half) ? 12 : 0);
   return {
     format: `${letter.repeat(isPadded ? hour.length : 1)}:mm${seconds}${fractions}${half === undefined ? '' : `${gap}a`}`,
-    iso: `T${pad(hour24)}:${minute}:${second ?? '00'}${fraction === undefined ? '' : `.${fraction}`}`,
+    iso: `T${pad(hour24)}:${minute}:${second ?? '00'}${fraction === undefined ? '' : `.${fraction.slice(0, 9)}`}`,
   };
 }
 
