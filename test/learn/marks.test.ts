@@ -52,3 +52,11 @@ test('results that are all marked as high have no unit', async () => {
   expect(columns(record)).toEqual(['Test', 'Result']);
   expect(record.tables[0]?.rows[1]?.[1]).toEqual({ value: 4.11, text: '4.11 H' });
 });
+
+test('a number with a letter is a label beside one whose letter is no unit', async () => {
+  const record = await read('Day,No,Level\n1,WCAL,4.9\n1,1 M,49.3\n1,1 R,72.2\n2,2 M,96.1\n2,2 R,77.4\n');
+  expect(columns(record)).toEqual(['Day', 'No', 'Level']);
+  expect(rows(record).map(({ No }) => No)).toEqual(['WCAL', '1 M', '1 R', '2 M', '2 R']);
+  const molar = await read('Day,Conc,Level\n1,1 M,49.3\n1,2 M,72.2\n2,3 M,96.1\n');
+  expect(columns(molar)).toEqual(['Day', 'Conc [M]', 'Level']);
+});

@@ -47,6 +47,8 @@ export const openColumn = (
   /** Whether some numbers have no unit, and some have one. */
   hasBare: false,
   hasUnits: false,
+  /** Whether some cells are a number with a letter that is no unit: beside `1 R`, `1 M` is a label too. */
+  hasLabels: false,
 });
 
 /** `row`: undefined if it is not kept, so that its cells count only in the summary. `unit`: from the row itself. */
@@ -109,19 +111,24 @@ function countValue(column: ColumnValues, value: Value, line: Line | undefined):
     column.numbers++;
     column.unit = undefined;
     column.ambiguous ??= { text: value.text, line };
-  } else column.others++;
+  } else {
+    column.others++;
+    if (value.text.length < 7 && LABELLED.test(value.text)) column.hasLabels = true;
+  }
 }
+
+const LABELLED = /^\d{1,4} ?[A-Z]$/;
 
 /**
  * The index of the column's values in a row, or the value of a row if some have letters that are no units: `12.4 H` among
- * numbers without a unit, `48.1 N` of a latitude. The text keeps them, and without its hemisphere a latitude is not a number.
+ * numbers without a unit, `1 M` among labels, `48.1 N` of a latitude. The text keeps them, and without its hemisphere a latitude is not a number.
  */
-export function withoutMarks({ at, hasBare, hasUnits, unit: common }: ColumnValues, name: string) {
-  if (!hasUnits || !(hasBare || common === undefined || isMark(common, name))) return at;
+export function withoutMarks({ at, hasBare, hasUnits, hasLabels, unit: common }: ColumnValues, name: string) {
+  if (!hasUnits || !(hasBare || hasLabels || common === undefined || isMark(common, name))) return at;
   return (row: readonly Value[]): Value => {
     const { value, text, unit, ...others } = row[at] ?? EMPTY;
     if (unit === undefined || !/^[A-Z]$/.test(unit) || !text.endsWith(unit)) return row[at] ?? EMPTY;
-    if (isHemisphere(unit, name)) return { value: text, text };
+    if (isHemisphere(unit, name) || (hasLabels && !isFlag(unit, name))) return { value: text, text };
     return hasBare || isFlag(unit, name) ? { value, text } : { value, text, unit, ...others };
   };
 }

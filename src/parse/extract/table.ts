@@ -434,7 +434,8 @@ function describe(
   const below = plan.column?.unit;
   const isName = isNumber === false && /^[\p{L}\p{N}]+$/u.test(below ?? '') && !isUnit(below ?? '');
   const name = plan.given ?? own?.name ?? '';
-  const beside = isMark(column.unit, name) ? undefined : column.unit;
+  const isLabel = column.hasLabels && /^[A-Z]$/.test(column.unit ?? '');
+  const beside = isLabel || isMark(column.unit, name) ? undefined : column.unit;
   const stated = unitOf(facts, plan.spec) ?? (isName ? undefined : below) ?? own?.unit ?? beside;
   const isOwnName = isNumber && plan.given === undefined && /^(?:inHeader|slash)$/.test(String(units));
   const unit = stated ?? (isOwnName ? unitAsName(name, names) : undefined);

@@ -127,7 +127,8 @@ const readTime = (clock: string, isPadded: boolean): DateCandidate | undefined =
 function readCompactClock(clock: string): DateCandidate | undefined {
   const [, hour, sign = '', minute, second, point = '', fraction] = COMPACT_CLOCK.exec(clock) ?? [];
   if (hour === undefined) return undefined;
-  const [digits, token] = fraction === undefined ? ['', ''] : [`.${fraction.slice(0, 9)}`, point + fractionToken(fraction)];
+  const [digits, token] =
+    fraction === undefined ? ['', ''] : [`.${fraction.slice(0, 9)}`, point + fractionToken(fraction)];
   return { format: `${['HH', 'mm', 'ss'].join(sign)}${token}`, iso: `T${hour}:${minute}:${second}${digits}` };
 }
 
