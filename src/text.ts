@@ -44,7 +44,7 @@ export function relativeTime(ms: number, now: number): string {
 
 const two = (n: number): string => String(n).padStart(2, '0');
 
-/** The days at which clocks that were never set begin, and days before any of them. No run is of such a day. */
+/** The first days of clocks that were not set, and all days before 1970: no instrument ran on them. */
 export const isUnsetDay = (iso: string): boolean => /^(?:0|1[0-8]|19[0-6]|1970-01-01|1980-01-01)/.test(iso);
 
 /** `2026-03-04`, in local time like all times here. */

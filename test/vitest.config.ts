@@ -15,7 +15,7 @@ export default defineConfig({
     restoreMocks: true,
     // Threads that the tests start run the sources too.
     execArgv: ['--import', new URL('./support/typescript.mjs', import.meta.url).href],
-    // On two processors, some tests wait for other processes; each further worker loads all modules again.
+    // Some tests wait for other processes, so two processors have time for a third worker. A fourth costs more than it saves.
     maxWorkers: 3,
     // Modules have no state, so test files can share them: loading them takes a quarter of the time.
     isolate: false,

@@ -75,7 +75,8 @@ export interface FoundRecord {
   readonly nodes: readonly Node[];
 }
 
-const hasDigit = (node: Node): boolean => /^\s*[<>≤≥~=+-]*\s*[\d.,]*\d/.test(valueAt(node)?.text ?? '');
+/** `1.5`, `<0.5`, `0.6 H`. */
+const startsWithNumber = (node: Node): boolean => /^\W*\d/.test(valueAt(node)?.text ?? '');
 
 const isArray = (node: Node): boolean =>
   node.isList ? node.children.every((item) => valueAt(item) !== undefined) : isCurve(valueAt(node)?.text ?? '');
@@ -108,9 +109,11 @@ export function recordsIn(items: readonly Node[]): FoundRecord[] | undefined {
     if (known.parents.has(item.parent)) return undefined;
     known.parents.add(item.parent);
     const unit = others.find(({ name }) => UNIT.test(name));
-    // Words have no unit. `<0.5` and `0.6 H` have one.
-    const values = held?.isList ? held.children : held ? [held] : [];
-    const hasNumbers = held && isArray(held) ? values.some(hasDigit) : isPlainNumber(content?.text);
+    // Words have no unit.
+    const hasNumbers =
+      held && isArray(held)
+        ? (held.isList ? held.children : [held]).some(startsWithNumber)
+        : isPlainNumber(content?.text);
     if (unit?.text && hasNumbers) known.unit = unit.name;
     if (held && content?.text !== '') known.nodes.push(held);
     found.set(label, known);

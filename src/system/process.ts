@@ -30,7 +30,7 @@ export function startHelper(script: URL): ChildProcess {
   return started;
 }
 
-/** This process ends with the process or thread that started it, even if a call hangs, and by no signal before. */
+/** This process ends with the process or thread that started it, even if a call hangs. Signals do not end it earlier. */
 export function endWithStarter(): void {
   // `process.exit` would wait for the calls that hang.
   process.on('disconnect', () => process.kill(process.pid, 'SIGKILL'));

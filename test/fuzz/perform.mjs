@@ -15,7 +15,7 @@ const { createCase } = await import(`./${kind}.mjs`);
 
 /** A case may take as much processor time as so many passes over a text of 1 MB: about 6 s on an idle machine. */
 const MAX_PASSES = 120;
-/** Less is never too slow. */
+/** A case that takes less is never too slow. */
 const MIN_SLOW_MS = 2500;
 
 process.on('message', async (seed) => {

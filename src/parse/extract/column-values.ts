@@ -47,7 +47,7 @@ export const openColumn = (
   /** Whether some numbers have no unit, and some have one. */
   hasBare: false,
   hasUnits: false,
-  /** Whether some cells are a number with a letter that is no unit: beside `1 R`, `1 M` is a label too. */
+  /** Whether some cells are a number with a letter that is not a unit: beside `1 R`, `1 M` is a label too. */
   hasLabels: false,
 });
 
@@ -121,7 +121,8 @@ const LABELLED = /^\d{1,4} ?[A-Z]$/;
 
 /**
  * The index of the column's values in a row, or the value of a row if some have letters that are no units: `12.4 H` among
- * numbers without a unit, `1 M` among labels, `48.1 N` of a latitude. The text keeps them, and without its hemisphere a latitude is not a number.
+ * numbers without a unit, `1 M` among labels, `48.1 N` of a latitude. The text keeps them. A label is not a number, nor is
+ * a latitude without its hemisphere.
  */
 export function withoutMarks({ at, hasBare, hasUnits, hasLabels, unit: common }: ColumnValues, name: string) {
   if (!hasUnits || !(hasBare || hasLabels || common === undefined || isMark(common, name))) return at;

@@ -15,7 +15,7 @@ process.on('message', (workbook) => {
   const worker = new Worker(new URL('./sheet-worker.js', import.meta.url), {
     workerData: workbook,
     resourceLimits: { maxOldGenerationSizeMb: MAX_MEMORY_MB },
-    // It is plain JavaScript: what other sources need would only take time there.
+    // The worker is plain JavaScript, so it needs no loader for TypeScript.
     execArgv: [],
   });
   // Exactly one: a second answer would be taken for that of the next workbook.

@@ -28,7 +28,7 @@ const ERRORS = new Map([
   [43, '#GETTING_DATA'],
 ]);
 
-/** Behind the end of a part, the library reads a length that is no number, and extends a text until no memory is left. */
+/** Past the end of a part, the library reads a length that is not a number, and extends a text until no memory is left. */
 Object.defineProperty(Buffer.prototype, 'read_shift', {
   /** @param {(this: Buffer, size: number, type: unknown) => unknown} read */
   set(read) {

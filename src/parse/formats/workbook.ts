@@ -187,7 +187,7 @@ async function readInProcess(workbook: object, maxMs: number, signal?: AbortSign
   signal?.throwIfAborted();
   const waiting = takeIdle();
   const first = waiting && (await ask(waiting, workbook, maxMs, signal));
-  // One that waited may have ended before it got the workbook.
+  // An idle process may have ended before it got the workbook.
   const answer = !first || 'end' in first ? await ask(startProcess(), workbook, maxMs, signal) : first;
   if ('end' in answer) throw problemOf(answer.end);
   if ('problem' in answer) throw problemOf(answer.problem);

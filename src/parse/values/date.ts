@@ -96,7 +96,7 @@ export function readIso(text: string, zone?: string): string | undefined {
   return zone === undefined ? local : local + DateTime.fromISO(local, { zone }).toFormat('ZZ');
 }
 
-/** `09:47:02.1010842323303222656`: luxon reads nine digits. */
+/** `09:47:02.1010842323303222656`: luxon reads at most nine digits of a second. */
 const LONG_FRACTION = /(?<=:\d\d)([.,:]\d{9})\d{1,16}(?!\d)/;
 
 /**

@@ -202,12 +202,12 @@ function unitAfterDash(written: string): { name: string; unit: string } | undefi
   return name !== undefined && unit !== undefined ? { name, unit } : undefined;
 }
 
-/** `Tau in Pa`, `t in s`, `Shear rate in 1/s`. Other words can follow such a word: `Change in K`, `Cells in cells`. */
+/** `Tau in Pa`, `t in s`, `Shear rate in 1/s`. Elements and other things can follow `in` too: `Fe in C`, `Change in K`. */
 function unitAfterIn(written: string): { name: string; unit: string } | undefined {
   const at = written.lastIndexOf(' in ');
   const [name, unit] = [written.slice(0, at).trim(), written.slice(at + 4).trim()];
   if (at < 1 || unit.length > MAX_LENGTH || !isUnit(unit)) return undefined;
-  const isSymbol = name.length < 4 && !/^\d+$/.test(name);
+  const isSymbol = name.length < 4 && !/^\d+$/.test(name) && (!/^[A-Z]$/.test(unit) || SYMBOL.test(`${name}/${unit}`));
   const isNoWord =
     /[\d/%°µμΩ·^]/.test(unit) || /^(?:[munp]s|[munpckd]m|[munk]g|[munpk]A|[mk]V|[mkM]Hz|[hkMG]Pa)$/.test(unit);
   return isSymbol || isNoWord || isMeasuredIn(name, unit) ? { name, unit } : undefined;
