@@ -16,6 +16,9 @@ export function formatBytes(n: number): string {
   return `${(n / unit).toFixed(1)} ${name}`;
 }
 
+/** For comparing names: `dwell_time` and `Dwell Time [ms]` begin with the same words. */
+export const wordsIn = (name: string): string => (name.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []).join(' ');
+
 /** A column can be named after its unit: `mAU`, `[mV]`, `mAU (2)`. */
 export function headingOf({ name, unit }: { readonly name: string; readonly unit?: string | undefined }): string {
   const isUnit = unit !== undefined && [unit, `[${unit}]`, `(${unit})`].includes(name.replace(/ \(\d+\)$/, ''));

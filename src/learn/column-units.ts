@@ -2,6 +2,7 @@ import type { ParseMapping } from '../config/vocabulary.js';
 import type { FileRecord, Table } from '../model.js';
 import { isMeasuredIn, isOfKnownUnit } from '../parse/values/quantity.js';
 import { isUnit } from '../parse/values/unit.js';
+import { wordsIn } from '../text.js';
 import { mapTables, type TableMapping } from './describe.js';
 import { isSubject } from './kinds.js';
 import { isMonotonic } from './numbered-names.js';
@@ -100,8 +101,6 @@ const FACTOR =
 /** Of which a setting or a voltage is the value: `Electron multiplier: 1800`. */
 const DEVICE = /electron|photo|detector|(?<!\p{L})(?:ions?|em|pmt)(?!\p{L})/iu;
 const TIMES = /^\s*[x×*]\s?\d/i;
-
-export const wordsIn = (name: string): string => (name.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []).join(' ');
 
 /** Also of `Glucose 2`, and of `Temp` if the fact is called `Temperature unit`, or the other way around. */
 function unitOfName(column: string, units: UnitFacts): string | undefined {

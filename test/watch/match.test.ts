@@ -1,5 +1,13 @@
 import { describe, expect, test } from 'vitest';
-import { createGrouping, createMatcher, type MatchOptions, pathInside, placesOf } from '../../src/watch/match.js';
+import type { Claim } from '../../src/config/load.js';
+import {
+  createClaims,
+  createGrouping,
+  createMatcher,
+  type MatchOptions,
+  pathInside,
+  placesOf,
+} from '../../src/watch/match.js';
 
 const DEFAULT_IGNORE = ['**/.*', '**/~*', '**/*.tmp', '**/*.part'];
 
@@ -216,4 +224,15 @@ test('files that labfeed is moving or deleting are no runs, whatever the globs s
     expect(verdict(path)).toMatchObject({ taken: false, rule: 'ignore' });
   }
   expect(takes('labfeed-7.csv')).toBe(true);
+});
+
+test('a file in a folder that an instrument ignores belongs to the next instrument', () => {
+  const claim = (name: string, ignore: readonly string[]) =>
+    ({ name, watch: '/data', files: ['**/*.csv'], ignore, run: 'file', ready: {} }) as unknown as Claim;
+  const [first, second] = [claim('first', ['archive']), claim('second', [])];
+  const claims = createClaims([first, second]);
+  expect(claims.takes(first, '/data/a.csv')).toBe(true);
+  expect(claims.takes(first, '/data/archive/a.csv')).toBe(false);
+  expect(claims.before(second, '/data/a.csv')).toBe(first);
+  expect(claims.before(second, '/data/archive/a.csv')).toBeUndefined();
 });

@@ -1,5 +1,6 @@
 import { regexSource } from '../../config/grammar.js';
 import type { Finder } from '../../config/vocabulary.js';
+import { wordsIn } from '../../text.js';
 import { compileSplit, type LineFormat, plainText, type Split, withoutTrailingEmpty } from '../cells.js';
 import type { Line } from '../lines.js';
 import { isMeasuredIn } from '../values/quantity.js';
@@ -240,15 +241,10 @@ function createPair(name: string, rest: string, pieces: readonly string[], finde
 
 /** `dwell_time,Dwell Time [ms],int,32`: a cell between name and value describes the fact, with its unit. */
 function describedUnit(name: string, value: string, { cells }: Line): string | undefined {
-  const wordsOf = (text: string): string =>
-    text
-      .toLowerCase()
-      .replace(/[^\p{L}\p{N}]+/gu, ' ')
-      .trim();
   const described = cells
     .slice(1, Math.max(1, cells.indexOf(value)))
     .map((cell) => (/^.{1,80}[)\]]$/.test(cell) ? unitInName(cell) : undefined));
-  return described.find((one) => one && wordsOf(one.name) === wordsOf(name))?.unit;
+  return described.find((one) => one && wordsIn(one.name) === wordsIn(name))?.unit;
 }
 
 /** With the unit that stands beside its number, or with a letter that is none: `142 L`. */
